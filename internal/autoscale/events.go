@@ -9,25 +9,23 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Events are the listeners of this package. Each may be nil. A loop calls its listeners
-// in order and one at a time; a listener must return soon.
+// Events contains this package's listeners. Each may be nil. A loop calls them one at a time and in order; they must
+// not block.
 type Events struct {
-	// Decided: the size changes, or it stays for another reason than before. A repeated
-	// decision is reported once.
+	// Decided is called when the size changes, or when it stays the same for a new reason.
 	Decided func(Decided)
-	// Failed: a call failed.
+	// Failed is called when a call fails.
 	Failed func(Failed)
-	// Protected: the scale-in protection of this instance was set or removed.
+	// Protected is called when the instance's scale-in protection is set or removed.
 	Protected func(on bool)
-	// Terminating: this instance was chosen for termination and starts to drain.
+	// Terminating is called when this instance is about to be terminated and starts to drain.
 	Terminating func()
-	// Terminated: the drain has ended, and the lifecycle hook is completed. err is not nil
-	// when either failed: the group then terminates the instance after the hook's timeout.
+	// Terminated is called after the drain and the completion of the lifecycle hook. If either failed, err is not
+	// nil, and the group terminates the instance after the hook's timeout.
 	Terminated func(err error)
 }
 
-// LogEvents returns listeners that write to log. scaled names what is scaled, such as
-// "replicas".
+// LogEvents returns listeners that write to log. scaled names the target, such as "replicas".
 func LogEvents(log *slog.Logger, scaled string) Events {
 	log = log.With("scaled", scaled)
 	return Events{
@@ -65,29 +63,28 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 	}
 }
 
-// Decided is one decision.
+// Decided is a decision and its outcome.
 type Decided struct {
 	Decision Decision
 
-	// Applied is true when the target was set; false also when nothing changes.
+	// Applied is true if the target was set.
 	Applied bool
-	// NotApplied says why a change was not applied; "" when it was, or when nothing
-	// changes.
+	// NotApplied is the reason why a change was not applied; "" if it was, or if there was no change.
 	NotApplied string
 }
 
-// repeats reports whether other was the same decision with the same effect.
+// repeats reports whether other has the same decision and outcome.
 func (d Decided) repeats(other Decided) bool {
 	return d.Decision.Rule == other.Decision.Rule && d.Decision.From == other.Decision.From &&
 		d.Decision.Desired == other.Decision.Desired && d.Applied == other.Applied && d.NotApplied == other.NotApplied
 }
 
-// Failed is one call that failed.
+// Failed is a failed call.
 type Failed struct {
-	// Doing names the call, as in "reading the size".
+	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
-	// Consecutive counts the consecutive failures of that call, from 1.
+	// Consecutive is the number of consecutive failures of the call, from 1.
 	Consecutive int
 }
 
@@ -97,7 +94,7 @@ func call[E any](listener func(E), event E) {
 	}
 }
 
-// caller makes calls within a time limit, and reports how often each failed in a row.
+// caller makes calls with a timeout and counts consecutive failures.
 type caller struct {
 	timeout  time.Duration // 0 means 10 s
 	failed   func(Failed)
@@ -108,7 +105,7 @@ func newCaller(timeout time.Duration, failed func(Failed)) caller {
 	return caller{timeout, failed, map[string]int{}}
 }
 
-// do makes one call. A failure is reported unless ctx has ended.
+// do makes a call. It reports a failure unless ctx has ended.
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
 	defer cancel()
@@ -123,7 +120,7 @@ func (c *caller) do(ctx context.Context, doing string, f func(context.Context) e
 	return err
 }
 
-// every calls f at once and then after each interval, until it returns false or ctx ends.
+// every calls f immediately and after each interval, until it returns false or ctx ends.
 func every(ctx context.Context, interval time.Duration, f func() bool) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

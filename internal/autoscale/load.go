@@ -5,47 +5,44 @@ import (
 	"time"
 )
 
-// QueueState is the load of one queue and of the worker that receives from it.
+// QueueState is the load of a queue and the worker that receives from it.
 type QueueState struct {
 	Name string
-	// Known tells that the queue was counted. Backlog is the number of waiting messages,
-	// without those in work, and Oldest the age of the oldest one, known if HasAge is true.
+	// Known reports whether the queue was counted. Backlog is the number of waiting messages, excluding those in
+	// flight. Oldest is the oldest one's age if HasAge is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
 	HasAge  bool
-	// InWork is the number of deliveries in work, ServiceTime the average duration of one, 0
-	// when unknown, and PerSecond how many end in a second.
+	// InWork is the number of deliveries in flight. ServiceTime is their average duration, 0 if unknown. PerSecond is
+	// the number completed per second.
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// Paused tells that a person has paused receiving.
+	// Paused reports that a user has paused receiving.
 	Paused bool
 }
 
 // Gauge measures the load.
 //
-// A slot is the right to have one delivery in work. What may be in work at once,
-// http-connections, belongs to the whole instance, however many replicas of the app share
-// it: that is what the option means to Elastic Beanstalk, and what protects whatever is
-// behind the app. So the slots of an instance are that number, and those of one replica an
-// equal share of it at the largest size. A replica counts as full with its share in work.
-// It may get more while it is the only one, and then the size grows.
+// A slot allows one delivery in flight. The limit, http-connections, applies to the whole instance and all its
+// replicas, as in Elastic Beanstalk, because it protects the app's dependencies. The slots of a replica are its equal
+// share at the largest size. A replica is full at this share, although a single replica may exceed it until the size
+// increases.
 type Gauge struct {
-	// Queues returns the state of the queues whose messages the target works on.
+	// Queues returns the state of the queues that the target works on.
 	Queues func() []QueueState
-	// Slots are those of one replica, or of this instance.
+	// Slots is the number of slots of one replica, or of this instance.
 	Slots int
-	// Ready returns how many replicas can work now; nil means 1.
+	// Ready returns the number of ready replicas; nil means 1.
 	Ready func() int
 	// CPU returns the CPU usage in percent.
 	CPU func() Reading
-	// Deploying reports whether a deployment is under way.
+	// Deploying reports whether a deployment is in progress.
 	Deploying func() bool
 }
 
-// Read returns the current measures, without Desired and Ready. One queue that is not known
-// leaves the sum unknown.
+// Read returns the current measures, without Desired and Ready. If one queue is unknown, so is the sum.
 func (g *Gauge) Read() Inputs {
 	queues := g.Queues()
 	in := Inputs{Slots: g.Slots, CPU: g.CPU()}
@@ -54,7 +51,7 @@ func (g *Gauge) Read() Inputs {
 	inWork := 0
 	known := len(queues) > 0
 	aged, paused := known, known
-	var serviceTime, weights float64 // the average of the queues by how much each settles
+	var serviceTime, weights float64 // the queues' average, weighted by throughput
 
 	for _, q := range queues {
 		backlog += q.Backlog
@@ -94,26 +91,22 @@ func (g *Gauge) Read() Inputs {
 	return in
 }
 
-// Scale is the answer for an external scaler such as KEDA's metrics-api. Its JSON names
-// are a stable interface.
+// Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
 type Scale struct {
-	// Queues are the loads by queue name.
 	Queues map[string]QueueLoad `json:"queues"`
-	// QueueLoad has the sum of the backlogs, and the age of the oldest message of all queues.
+	// QueueLoad is the total backlog and the age of the oldest message in any queue.
 	QueueLoad
 	// Desired is the desired size, at least 1.
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is the load of one queue: the waiting messages, without those in work, and the age
-// of the oldest of them in whole seconds.
+// QueueLoad is a queue's load: the waiting messages, excluding those in flight, and the oldest one's age.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// NewScale adds up the queues that are known. desired is [Status].Desired, or the current
-// size before the first decision.
+// NewScale adds up the known queues. desired is [Status].Desired, or the current size before the first decision.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}
 	for _, q := range slices.DeleteFunc(queues, func(q QueueState) bool { return !q.Known }) {

@@ -10,59 +10,57 @@ import (
 	"time"
 )
 
-// Target is what the loop scales.
+// Target is something that can be scaled.
 type Target interface {
-	// Size returns how many are ready now, and how many were last requested.
+	// Size returns the number that is ready and the number last requested.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize requests a size. It returns when the request is accepted, not when it is
-	// fulfilled. Requesting the same size again is not an error.
+	// SetSize requests a size and returns when the request is accepted. Repeated requests for the same size are not
+	// errors.
 	SetSize(ctx context.Context, n int) error
 }
 
-// boundedTarget is a [Target] with its own bounds, which limit those of the policy.
+// boundedTarget is a [Target] with its own limits, which apply in addition to the policy's.
 type boundedTarget interface {
-	// Bounds returns the smallest and the largest allowed size, as of the last Size.
+	// Bounds returns the minimum and maximum size according to the last Size call.
 	Bounds() (least, most int)
 }
 
-// Advice is a [Target] that only remembers the size, for an external scaler to read. It
-// reports the advised size as the current one, because it cannot know the real one. The
-// zero value has the size 1.
+// Advice is a [Target] that stores the size for an external scaler. It reports this size as the current one because
+// it does not know the real one. The zero value has size 1.
 type Advice struct{ size atomic.Int64 }
 
-// Size returns the last advised size as both sizes. The error is always nil.
+// Size returns the last requested size twice. The error is always nil.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	n := int(max(a.size.Load(), 1))
 	return n, n, nil
 }
 
-// SetSize remembers the size. The error is always nil.
+// SetSize stores the size. The error is always nil.
 func (a *Advice) SetSize(_ context.Context, n int) error {
 	a.size.Store(int64(n))
 	return nil
 }
 
-// Options configure a [Loop]. The zero value works.
+// Options configure a [Loop]. The zero value is valid.
 type Options struct {
 	Policy Policy
 	// Interval is the time between two readings; 0 means 10 s.
 	Interval time.Duration
 	// CallTimeout limits each call of the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// IsLeader, unless nil, is called before each change of size, which is applied only
-	// if it returns true: only one instance may set the size of a group. While it returns
-	// false the size is read in every tenth interval only.
+	// IsLeader, if not nil, reports whether this instance may change the size, because only one may do so in a group.
+	// Other instances read the size only in every tenth interval.
 	IsLeader func() bool
 	Events   Events
 }
 
-// Loop applies a policy. All methods but Run are safe for concurrent use.
+// Loop applies a policy. All methods except Run are safe for concurrent use.
 type Loop struct {
 	load   func() Inputs
 	target Target
 	opts   Options
 
-	// state, calls and size are used by Run only.
+	// Used only by Run.
 	state policyState
 	calls caller
 	size  knownSize
@@ -71,9 +69,8 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop; [Loop.Run] starts it. load returns the current measures, such as
-// [Gauge.Read]; Desired and Ready in it are ignored. New returns an error for a policy with
-// values out of range.
+// New returns a loop for [Loop.Run]. load returns the current measures, such as [Gauge.Read]; Desired and Ready are
+// ignored. New returns an error for an invalid policy.
 func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	policy, err := opts.Policy.Complete()
 	if err != nil {
@@ -92,8 +89,7 @@ func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	return l, nil
 }
 
-// Run reads and decides at once and then every interval until ctx ends. It leaves the size
-// unchanged at the end.
+// Run reads and decides immediately and then every interval until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
@@ -127,19 +123,19 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// followerIntervals is how many intervals pass between two reads of the size while another instance is the leader.
-// The instances of a large group would otherwise make the service throttle the calls of the whole account.
+// followerIntervals is the number of intervals between two reads of the size by instances other than the leader. If
+// all instances of a large group read it every time, AWS would throttle the account.
 const followerIntervals = 10
 
-// knownSize is the size as it was read last, age intervals ago.
+// knownSize is the last size read and its age in intervals.
 type knownSize struct {
 	current, desired int
 	read             bool
 	age              int
 }
 
-// readSize reads the size, unless another instance is the leader and the last one is recent enough for it.
-// mayApply reports whether a decision about it may be applied.
+// readSize reads the size, except on followers that have a recent one. mayApply reports whether a resulting decision
+// may be applied.
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()
@@ -159,7 +155,7 @@ func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 
 func (l *Loop) isLeader() bool { return l.opts.IsLeader == nil || l.opts.IsLeader() }
 
-// apply applies a decision that may be applied, unless another instance is the leader.
+// apply applies a decision if this instance is still the leader.
 func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	done := Decided{Decision: d}
 	switch {
@@ -177,7 +173,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// call makes one call, and keeps its failure until it succeeds.
+// call makes a call and stores its failure until it succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -192,7 +188,7 @@ func (l *Loop) setFailed(f *Failed) {
 	l.status.Failed = f
 }
 
-// decided records a decision, and reports it if it differs from the last.
+// decided records a decision, and reports it if it differs from the previous one.
 func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
@@ -212,25 +208,25 @@ const maxDecisions = 100
 
 // Status is a snapshot of a loop.
 type Status struct {
-	// Policy is the policy with its defaults.
+	// Policy includes its defaults.
 	Policy Policy
-	// Inputs are those of the last decision. Desired is the size that the policy wants,
-	// applied or not; 0 before the first decision. Ready is the number that is ready.
+	// Inputs are the last decision's. Desired is the size that the policy wants, applied or not; 0 before the first
+	// decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions are the last hundred, newest first. Repeated decisions are one entry.
+	// Decisions are the last hundred, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// Failed is the last failed call, until it succeeds again.
+	// Failed is the last failed call, until it succeeds.
 	Failed *Failed
 }
 
-// Entry is one decision, with its repetitions.
+// Entry is a decision and its repetitions.
 type Entry struct {
 	Decided Decided
 
-	// Inputs are those of the last time that it was made.
+	// Inputs are those of the last repetition.
 	Inputs Inputs
-	// Until is when the decision was last repeated, Times how often it was made.
+	// Until is the time of the last repetition, Times the number of repetitions including the first.
 	Until time.Time
 	Times int
 }
@@ -245,8 +241,8 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// record adds a decision, oldest first, and reports whether it differs from the one
-// before. A repeated decision keeps the newer sentence and inputs, because their numbers are newer.
+// record adds a decision and reports whether it differs from the previous one. For a repeated decision it keeps the
+// latest reason and inputs, which have the latest numbers.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Measure is the metric of a trigger, as in the option MeasureName. The zero value means
-// no trigger.
+// Measure is a trigger's metric, as in the option MeasureName. "" means no trigger.
 type Measure string
 
-// The measures of a trigger.
+// Measures of a trigger.
 const (
-	CPUUtilization    Measure = "CPUUtilization"    // the CPU usage, in Percent
-	BacklogPerProcess Measure = "BacklogPerProcess" // the waiting messages divided by the size, in Count
-	OldestMessageAge  Measure = "OldestMessageAge"  // the age of the oldest waiting message, in Seconds
-	BusyShare         Measure = "BusyShare"         // the part of the delivery slots that are busy, in Percent
+	CPUUtilization    Measure = "CPUUtilization"    // CPU usage in percent
+	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
+	OldestMessageAge  Measure = "OldestMessageAge"  // age of the oldest waiting message in seconds
+	BusyShare         Measure = "BusyShare"         // busy delivery slots in percent
 )
 
-// Statistic combines the readings of one period into one value.
+// Statistic combines the readings of a period.
 type Statistic string
 
-// The statistics of a trigger. Sum depends on the number of readings.
+// Statistics of a trigger. Sum depends on the number of readings.
 const (
 	Average Statistic = "Average"
 	Minimum Statistic = "Minimum"
@@ -28,12 +27,11 @@ const (
 	Sum     Statistic = "Sum"
 )
 
-// measureInfo describes a measure.
 type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared is true when the value is inversely proportional to the size.
+	// shared means that the value is inversely proportional to the size.
 	shared bool
 }
 
@@ -54,13 +52,13 @@ func (m Measure) measureInfo() (measureInfo, bool) {
 	return measureInfo{}, false
 }
 
-// Reading is one measured value. The zero value is a missing value.
+// Reading is a measured value. The zero value is a missing one.
 type Reading struct {
 	Value float64
 	Known bool
 }
 
-// of returns a of. A value that is negative, infinite or NaN is missing.
+// of returns a Reading. Negative, infinite and NaN values are missing.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
@@ -70,27 +68,25 @@ func of(v float64) Reading {
 
 // Inputs are the inputs of a decision.
 type Inputs struct {
-	// Desired is the size that was last requested, and Ready the number that is ready.
-	// The [Loop] gets both from its target.
+	// Desired is the size last requested and Ready the number that is ready. The [Loop] gets both from its target.
 	Desired, Ready int
-	// CPU is the CPU usage in percent of all processors.
+	// CPU is the usage of all processors in percent.
 	CPU Reading
-	// Backlog is the number of waiting messages, without those in work.
+	// Backlog is the number of waiting messages, excluding those in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message, in seconds.
+	// OldestAge is the age of the oldest waiting message in seconds.
 	OldestAge Reading
-	// Busy is the part of the slots of the ready ones that are busy, in percent.
+	// Busy is the percentage of busy slots of the ready processes or instances.
 	Busy Reading
-	// Slots is the number of concurrent deliveries of one process or instance, and
-	// ServiceTime the duration of one in seconds; 0 when unknown.
+	// Slots is the number of concurrent deliveries per process or instance. ServiceTime is the duration of one in
+	// seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Hold, unless empty, is the reason to keep the size, such as a running deployment,
-	// or receiving that a user has paused.
+	// Hold, if not empty, is a reason to keep the size, such as a deployment in progress.
 	Hold string
 }
 
-// read returns the value of a trigger's measure.
+// read returns the value of a measure.
 func (in Inputs) read(m Measure) Reading {
 	switch m {
 	case CPUUtilization:

@@ -8,68 +8,58 @@ import (
 	"time"
 )
 
-// Policy chooses the size. The zero value tracks the backlog and the busy slots between
-// 1 and 4. The fields from Measure to BreachDuration are a trigger. These, the sizes and
-// the Cooldown have the names and the meaning of aws:autoscaling:trigger and
-// aws:autoscaling:asg, and their defaults where those make sense for a worker.
+// Policy determines the size. The zero value tracks the backlog and the busy slots with sizes from 1 to 4. The fields
+// from Measure to BreachDuration configure a trigger. They, the sizes and Cooldown have the names, the meaning and,
+// where suitable for a worker, the defaults of aws:autoscaling:trigger and aws:autoscaling:asg.
 type Policy struct {
 	// MinSize and MaxSize limit the size, 1-10000; 0 means 1 and 4.
 	MinSize, MaxSize int
-	// Cooldown is the time after a change of size without another change; with tracking
-	// it delays scale-in only. 0 means 360 s; negative means none.
+	// Cooldown is the minimum time between two changes of size; with tracking it applies to scale-in only. 0 means
+	// 360 s; negative means none.
 	Cooldown time.Duration
 
-	// OneInstance tells that the size counts instances, while all measures but the backlog are those of this instance
-	// alone. They say nothing about the load of the others, so the size then shrinks by the backlog only.
+	// OneInstance means that the size is a number of instances, but all measures except the backlog are only this
+	// instance's. Because they do not include the load of the others, only the backlog can cause a scale-in.
 	OneInstance bool
 
-	// Measure, unless empty, switches from tracking to a trigger.
+	// Measure, if not empty, selects a trigger instead of tracking.
 	Measure Measure
 	// Statistic combines the readings of a period; "" means Average.
 	Statistic Statistic
-	// Unit is the unit of the thresholds and must be that of the measure: Percent, Count
-	// or Seconds; "" means that of the measure.
+	// Unit is the thresholds' unit and must match the measure: Percent, Count or Seconds; "" means the measure's
+	// unit.
 	Unit string
-	// LowerThreshold and UpperThreshold are breached when the value is below or above.
-	// Both 0 means 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and
-	// 60 for OldestMessageAge, 30 and 80 for BusyShare.
+	// LowerThreshold and UpperThreshold are breached by values below or above. If both are 0, they are 25 and 75 for
+	// CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60 for OldestMessageAge, 30 and 80 for BusyShare.
 	LowerThreshold, UpperThreshold float64
-	// LowerBreachScaleIncrement is negative and UpperBreachScaleIncrement positive: the
-	// number to add. 0 means -1 and 1.
+	// LowerBreachScaleIncrement is negative and UpperBreachScaleIncrement positive. 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
-	// Period is the time whose readings make one value; 0 means 5 min, or BreachDuration
-	// if that is shorter.
+	// Period is the duration whose readings are combined; 0 means 5 min, or BreachDuration if shorter.
 	Period time.Duration
-	// EvaluationPeriods is how many consecutive periods must breach; 0 means as many as
-	// BreachDuration contains.
+	// EvaluationPeriods is the number of consecutive periods that must breach; 0 means BreachDuration / Period.
 	EvaluationPeriods int
-	// BreachDuration is Period times EvaluationPeriods; 0 means that product. If the
-	// three disagree, the longer time is used.
+	// BreachDuration is Period times EvaluationPeriods, also if 0. If the three disagree, the longer time applies.
 	BreachDuration time.Duration
 
-	// TargetBusy is the part of busy slots that tracking aims at, and that a scale-in of
-	// a trigger must not exceed, 1-100 percent; 0 means 75.
+	// TargetBusy is the desired percentage of busy slots for tracking, and its limit after a trigger's scale-in,
+	// 1-100; 0 means 75.
 	TargetBusy float64
-	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0
-	// means 60 s.
+	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// TargetBacklog is the allowed number of waiting messages per process or instance; 0
-	// means the number that one finishes within DrainWithin.
+	// TargetBacklog is the allowed number of waiting messages per process or instance; 0 means the number that one
+	// finishes within DrainWithin.
 	TargetBacklog float64
-	// ScaleOutAfter is how long all readings, at least two, must ask for more before
-	// tracking scales out; 0 means 20 s.
+	// ScaleOutAfter is how long all readings, at least two, must request a larger size before tracking scales out; 0
+	// means 20 s.
 	ScaleOutAfter time.Duration
-	// ScaleInAfter is how long all readings must ask for less before tracking scales in;
-	// 0 means 5 min.
+	// ScaleInAfter is how long all readings must request a smaller size before tracking scales in; 0 means 5 min.
 	ScaleInAfter time.Duration
 }
 
-// MaxSize is the largest allowed size, which is that of Elastic Beanstalk's Auto Scaling
-// groups.
+// MaxSize is the largest allowed size, the same as for Elastic Beanstalk's Auto Scaling groups.
 const MaxSize = 10000
 
-// Complete returns the policy with its defaults filled in, or an error that names each
-// value out of range.
+// Complete returns the policy with its defaults, or an error that lists all invalid values.
 func (p Policy) Complete() (Policy, error) {
 	c := p.complete()
 	t, known := c.Measure.measureInfo()
@@ -112,11 +102,10 @@ func (p Policy) Complete() (Policy, error) {
 	return c, errors.Join(errs...)
 }
 
-// complete fills in the defaults.
 func (p Policy) complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
-	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // stays negative, because a complete policy is completed again
+	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // keeps negative values, because a complete policy may be completed again
 	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
@@ -147,64 +136,62 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// within returns the policy for a target with the bounds least and most.
+// within limits the policy to a target's bounds.
 func (p Policy) within(least, most int) Policy {
 	p = p.complete()
 	p.MinSize, p.MaxSize = min(max(p.MinSize, least), most), max(min(p.MaxSize, most), least)
 	return p
 }
 
-// policyState is the state of a policy between decisions. The zero value is the initial state.
-// Decide does not change it, but returns the next state.
+// policyState is a policy's state between decisions. The zero value is the initial state. Decide returns the next
+// state instead of changing it.
 type policyState struct {
 	begun   bool
 	desired int
-	// changed is when the size was last seen to have changed.
+	// time of the last observed change of size
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count the consecutive periods that breached a threshold. value is
-	// that of the last period, and work the maximum work in it.
+	// over and under count the consecutive periods above and below the thresholds. value is the last period's value
+	// and work its maximum work in flight.
 	over, under int
 	value, work float64
 }
 
-// Rule names the part of a policy that made a decision. Unlike the sentence of a
-// decision it contains no numbers.
+// Rule identifies the part of a policy that made a decision. Unlike a decision's reason it contains no numbers.
 type Rule string
 
-// The rules, in the order in which they are checked.
+// Rules, in the order in which they are checked.
 const (
-	ruleBounds      Rule = "bounds"       // the size was outside of MinSize and MaxSize
+	ruleBounds      Rule = "bounds"       // the size was outside MinSize and MaxSize
 	ruleHeld        Rule = "held"         // [Inputs].Hold is set
 	ruleNotReady    Rule = "not ready"    // none is ready, so more would not help
 	ruleMissing     Rule = "missing"      // a measure is missing
-	ruleOut         Rule = "out"          // the size grows
-	ruleIn          Rule = "in"           // the size shrinks
-	ruleLimit       Rule = "limit"        // the size would change, but is at MinSize or MaxSize already
-	ruleCooldown    Rule = "cooldown"     // the size would change, but has changed recently
-	ruleOneInstance Rule = "one instance" // a scale-in would go by what one of several instances measures
-	ruleNeeded      Rule = "needed"       // a scale-in would leave too few for the work in progress
+	ruleOut         Rule = "out"          // scale out
+	ruleIn          Rule = "in"           // scale in
+	ruleLimit       Rule = "limit"        // already at MinSize or MaxSize
+	ruleCooldown    Rule = "cooldown"     // the size has changed recently
+	ruleOneInstance Rule = "one instance" // scale-in would be based on one of several instances
+	ruleNeeded      Rule = "needed"       // scale-in would leave too few for the work in flight
 	ruleIdle        Rule = "idle"         // messages wait, but most slots are free, so more would not help
 	ruleSteady      Rule = "steady"       // no other size was needed for long enough
 )
 
-// Decision is a decision of a policy.
+// Decision is a policy's decision.
 type Decision struct {
 	At time.Time
-	// From is the current size, Desired the size to set; they are equal when nothing
-	// changes.
+	// From is the current size and Desired the size to set; they are equal if nothing changes.
 	From, Desired int
 	Rule          Rule
-	// Why is a sentence for people.
+	// Why is the reason in words.
 	Why string
 }
 
 // Changes reports whether the size changes.
 func (d Decision) Changes() bool { return d.Desired != d.From }
 
-// Decide returns the next state and the size to set. It has no side effects, and holds
-// the size when it is not sure. now must not go backwards.
+// Decide returns the next state and the desired size. It has no side effects and keeps the size if uncertain. now
+// must not go backwards.
 func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
 	p = p.complete()
 	s = s.observe(in.Desired, now)
@@ -239,7 +226,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	return s, d
 }
 
-// HeldByOneInstance reports whether the size would have shrunk if the other instances had been measured too.
+// HeldByOneInstance reports whether a scale-in was held because the other instances were not measured.
 func (d Decision) HeldByOneInstance() bool { return d.Rule == ruleOneInstance }
 
 // observe records the size and the time of its changes.
@@ -252,13 +239,13 @@ func (s policyState) observe(desired int, now time.Time) policyState {
 	return s
 }
 
-// forget drops all measured values.
+// forget drops all readings.
 func (s policyState) forget() policyState {
 	s.recommendations, s.period, s.over, s.under = nil, period{}, 0, 0
 	return s
 }
 
-// cooldownLeft returns the rest of the cooldown; 0 when it is over.
+// cooldownLeft returns the remaining cooldown, or 0.
 func (p Policy) cooldownLeft(s policyState, now time.Time) time.Duration {
 	if s.changed.IsZero() {
 		return 0

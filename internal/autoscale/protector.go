@@ -6,32 +6,30 @@ import (
 	"time"
 )
 
-// Work is the work in progress of an instance.
+// Work is an instance's work in flight.
 type Work struct {
-	InWork  int           // deliveries in work
-	Longest time.Duration // how long the oldest of them has been running
+	InWork  int           // number of deliveries
+	Longest time.Duration // duration of the longest one so far
 }
 
-// Protection configures when an instance is protected from scale-in. The zero value is
-// valid. Short work needs no protection, because a drain waits for it, and a group can
-// never scale in if all instances are protected all the time.
+// Protection configures when an instance is protected from scale-in. The zero value is valid. Short deliveries need
+// no protection, because a drain waits for them. If all instances were always protected, a group could never scale
+// in.
 type Protection struct {
-	// After is how long a delivery must have been running; 0 means 10 s,
-	// negative means none.
+	// After is the duration after which a delivery is protected; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Linger is how long protection lasts without such work; 0 means 30 s. It keeps the
-	// number of calls low.
+	// Linger is how long protection continues without such a delivery; 0 means 30 s. It reduces the number of calls.
 	Linger time.Duration
 }
 
 // protectionState is the state of a Protection. The zero value is the initial state.
 type protectionState struct {
 	on bool
-	// until is when protection ends without further long work.
+	// end of the protection without further long deliveries
 	until time.Time
 }
 
-// Decide returns whether the instance should be protected now.
+// Decide reports whether the instance should be protected.
 func (p Protection) Decide(s protectionState, w Work, now time.Time) (next protectionState, on bool) {
 	if w.InWork > 0 && w.Longest >= cmp.Or(p.After, 10*time.Second) {
 		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}, true
@@ -42,64 +40,59 @@ func (p Protection) Decide(s protectionState, w Work, now time.Time) (next prote
 	return protectionState{}, false
 }
 
-// Guard sets and removes the scale-in protection of this instance.
+// Guard controls the scale-in protection of this instance.
 type Guard interface {
-	// Protect sets the protection, or removes it.
+	// Protect sets or removes the protection.
 	Protect(ctx context.Context, on bool) error
 }
 
-// Protector protects this instance from scale-in while it does long work. Guard and Work
-// are required.
+// Protector protects this instance from scale-in during long deliveries. Guard and Work are required.
 type Protector struct {
 	Guard Guard
 	// Work returns the current work.
-	Work func() Work
-	// Protection configures when to protect.
+	Work       func() Work
 	Protection Protection
 	// Interval is the time between two calls of Work; 0 means 5 s.
 	Interval time.Duration
 	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is how often protection is set again, if it expires by itself; 0 means that
-	// it does not expire.
+	// Renew is the interval for renewing protection that expires; 0 means that it does not expire.
 	Renew  time.Duration
 	Events Events
 }
 
-// The delays after a failed call.
+// Delays after a failed call.
 const (
 	minRetryDelay = 10 * time.Second
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run sets and removes the protection until ctx ends. It then removes the protection
-// that it may have set. At the start it removes the protection of an
-// earlier process that was killed, unless that expires by itself.
+// Run sets and removes the protection until ctx ends, and then removes it. At the start it removes protection left by
+// a killed process, unless it expires.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
 
 	if run.maybeSet {
-		_ = run.set(context.WithoutCancel(ctx), false) // reported
+		_ = run.set(context.WithoutCancel(ctx), false) // reported already
 	}
 }
 
-// protectorRun is one run of a Protector.
+// protectorRun is the state of one Run.
 type protectorRun struct {
 	protector *Protector
 	calls     caller
 	state     protectionState
-	// on is the protection that was last set; known is false until a call succeeded.
+	// on is the protection last set; known is false until a call succeeds.
 	on, known bool
-	// maybeSet is true when protection was requested and not removed since.
+	// maybeSet is true if protection was requested and not removed since.
 	maybeSet  bool
 	renewAt   time.Time // zero for never
 	pause     time.Duration
 	notBefore time.Time
 }
 
-// update sets the protection that the work needs, unless it is set already or a call has
-// just failed.
+// update sets the required protection, unless it is already set or a call has just failed.
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)

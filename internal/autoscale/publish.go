@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Metric is one value for a service of metrics.
+// Metric is a metric's value.
 type Metric struct {
 	Name  string // "BacklogPerInstance" or "OldestAgeSeconds"
 	Value float64
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics returns the metrics that an Auto Scaling group can track: the waiting messages
-// per instance, and the age of the oldest one. Unknown values are left out, so that an
-// alarm sees missing data rather than 0.
+// metrics returns the metrics that an Auto Scaling group can track. Unknown values are omitted, so that an alarm sees
+// missing data instead of 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -27,27 +26,25 @@ func metrics(in Inputs, instances int) []Metric {
 	return out
 }
 
-// Reporter publishes metrics for an external scaler. Every func is required.
+// Reporter publishes metrics for an external scaler. All functions are required.
 type Reporter struct {
-	// Load returns the current measures.
-	Load func() Inputs
-	// Publish sends the current values to a service.
+	Load    func() Inputs
 	Publish func(ctx context.Context, metrics []Metric) error
-	// Instances returns how many instances share the queue.
+	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// Every is the time between two calls; 0 means 60 s.
+	// Every is the time between two publications; 0 means 60 s.
 	Every time.Duration
-	// IsLeader is called before: only one instance needs to publish.
+	// IsLeader reports whether this instance publishes. Only one needs to.
 	IsLeader func() bool
 	Events   Events
 }
 
-// Run publishes until ctx ends. It reports failures and tries again in the next round.
+// Run publishes until ctx ends. Failures are reported, and the next interval tries again.
 func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
 	every(ctx, cmp.Or(r.Every, time.Minute), func() bool {
 		if r.IsLeader() {
-			_ = calls.do(ctx, "publishing the load", r.publish) // reported
+			_ = calls.do(ctx, "publishing the load", r.publish) // reported already
 		}
 		return true
 	})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Hook is the lifecycle hook at which the group waits for the instance.
+// Hook is the lifecycle hook that delays the instance's termination.
 type Hook interface {
 	// Heartbeat asks the group to keep waiting.
 	Heartbeat(ctx context.Context) error
@@ -16,32 +16,29 @@ type Hook interface {
 	Complete(ctx context.Context) error
 }
 
-// Termination waits for the termination of this instance, drains it, and completes the
-// hook. Chosen, Hook and Drain are required.
+// Termination waits until this instance is to be terminated, drains it and completes the hook. Chosen, Hook and Drain
+// are required.
 type Termination struct {
-	// Chosen reports whether the group has chosen this instance for termination and waits
-	// for it.
+	// Chosen reports whether the group is about to terminate this instance.
 	Chosen func(ctx context.Context) (bool, error)
 	Hook   Hook
-	// Drain stops receiving and returns when nothing is in work, or when ctx ends.
+	// Drain stops receiving and returns when no work is in flight or ctx ends.
 	Drain func(ctx context.Context) error
 	// Poll is the time between two calls of Chosen; 0 means 5 s.
 	Poll time.Duration
-	// Beat is the time between two heartbeats while draining; 0 means 15 s, half of the
-	// shortest heartbeat timeout of a hook.
+	// Beat is the time between two heartbeats while draining; 0 means 15 s, half of the shortest possible heartbeat
+	// timeout.
 	Beat time.Duration
 	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
 	Events      Events
 }
 
-// completionAttempts is how often Complete is tried, after delays of 1 s, 2 s, 4 s and
-// so on.
+// completionAttempts is the number of calls of Complete, with delays of 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
-// Run waits until the instance will be terminated, drains it, and completes the hook. If
-// ctx ends before, it does nothing. If ctx ends during the drain, it completes the hook
-// nevertheless.
+// Run waits for the termination, drains the instance and completes the hook. It returns if ctx ends while waiting. If
+// ctx ends during the drain, Run still completes the hook.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
@@ -53,11 +50,11 @@ func (d *Termination) Run(ctx context.Context) {
 	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
-// wait returns true when the instance will be terminated, and false when ctx ends.
+// wait returns true if the instance is to be terminated, and false if ctx ends.
 func (d *Termination) wait(ctx context.Context) bool {
 	chosen, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
-		_ = calls.do(ctx, "checking for termination", func(ctx context.Context) (err error) { // reported
+		_ = calls.do(ctx, "checking for termination", func(ctx context.Context) (err error) { // reported already
 			chosen, err = d.Chosen(ctx)
 			chosen = chosen && err == nil
 			return err
@@ -74,8 +71,8 @@ func (d *Termination) drain(ctx context.Context) error {
 	running.Go(func() {
 		begun, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
 		every(heartbeats, cmp.Or(d.Beat, 15*time.Second), func() bool {
-			if begun { // the hook's timeout has just begun, too
-				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported
+			if begun { // the hook's timeout has only just started
+				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 			}
 			begun = true
 			return true
@@ -87,7 +84,7 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// complete completes the hook and retries a failure, without delays after ctx has ended.
+// complete retries until the hook is completed, without delays after ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(d.CallTimeout, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {
@@ -99,6 +96,6 @@ func (d *Termination) complete(ctx context.Context) error {
 		case <-time.After(time.Second << attempt):
 		}
 	}
-	calls.failed = nil // the last failure is reported with the end of the drain
+	calls.failed = nil // Terminated reports the last failure
 	return calls.do(context.WithoutCancel(ctx), "", d.Hook.Complete)
 }

@@ -8,27 +8,25 @@ import (
 )
 
 const (
-	// tolerance is the fraction of a process that does not add a process.
+	// tolerance is the fraction of a process that is rounded down.
 	tolerance = 0.1
-	// headroom is the factor by which a scale-in exceeds the needed size, so that a load
-	// between two sizes does not alternate between them.
+	// headroom is the factor by which a scale-in exceeds the required size, so that the size does not oscillate.
 	headroom = 1.15
 )
 
-// recommendation is the size that one reading asks for.
+// recommendation is the size that one reading requests.
 type recommendation struct {
 	at time.Time
-	// exact is the size before rounding, size after it.
+	// exact is the size before rounding.
 	exact float64
 	size  int
-	// idle is true when the size would be larger if most slots were not free.
+	// idle is set if the size is not larger only because most slots are free.
 	idle bool
-	// whole is false when a measure was missing: size is then a lower bound.
+	// whole is false if a measure was missing, which makes size a lower bound.
 	whole bool
 	why   string
 }
 
-// track tracks the backlog and the busy slots.
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
@@ -60,13 +58,13 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		d.Desired = floor // at most half of the size: the load may come back
+		d.Desired = floor // at least half of the size, because the load may return
 		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
 
-// recommend turns one reading into a recommendation; false when nothing is known.
+// recommend converts a reading to a recommendation; false if nothing is known.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -94,7 +92,6 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	return v, in.Busy.Known || in.Backlog.Known
 }
 
-// roundUp rounds up to whole processes.
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
 // byBusy returns the size at which TargetBusy percent of the slots are busy.
@@ -107,8 +104,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
-// byBacklog returns the size that finishes the waiting messages in time. known is false
-// when that cannot be calculated.
+// byBacklog returns the size that finishes the waiting messages in time. known is false if it cannot be calculated.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -124,8 +120,8 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 		each)
 }
 
-// backlogPerProcess returns how many messages may wait for each process: TargetBacklog, else what a process finishes in
-// DrainWithin, at least one per slot. known is false while the slots or the service time are not known.
+// backlogPerProcess returns the number of messages that may wait per process: TargetBacklog, or else the number that
+// it finishes within DrainWithin, at least one per slot. known is false if slots or service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -137,8 +133,8 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent returns the recommendations that still count, and v: one that is as old
-// as ScaleInAfter, and all younger ones. Recommendations before a gap do not count.
+// appendRecent returns v and the relevant earlier recommendations: those younger than ScaleInAfter and one before
+// them. Recommendations before a gap are dropped.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -150,7 +146,7 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// leastRecent returns the smallest recommendation within ScaleOutAfter, of at least two.
+// leastRecent returns the smallest of the recommendations, at least two, within ScaleOutAfter.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
@@ -165,8 +161,7 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// scaleOut decides to scale out to the recommended size, but at most to double the size
-// or by four at once.
+// scaleOut scales out to the recommended size, but at most to double the size or by four.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -176,8 +171,8 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	return d
 }
 
-// mostRecent returns the largest recommendation within ScaleInAfter. covered is false
-// unless whole recommendations reach that far back without a large gap.
+// mostRecent returns the largest recommendation within ScaleInAfter. covered reports whether whole recommendations
+// cover this time without a large gap.
 func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

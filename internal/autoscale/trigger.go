@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// period collects the readings of one period.
+// period collects the readings of a period.
 type period struct {
 	begun, last    time.Time
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the maximum work in progress, in processes with all slots busy.
+	// maximum work in flight, in processes with all slots busy
 	work float64
 }
 
-// add adds one reading and the work in progress.
+// add adds a reading and the work in flight.
 func (q period) add(r Reading, work float64, now time.Time) period {
 	if q.begun.IsZero() {
 		q.begun = now
@@ -35,7 +35,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns the statistic; false when more readings are missing than known.
+// value returns the statistic; false if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -51,7 +51,7 @@ func (q period) value(s Statistic) (float64, bool) {
 	return q.sum / float64(q.known), true
 }
 
-// trigger compares one measure with two thresholds.
+// trigger compares the measure with the thresholds.
 func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	s = p.observe(s, in, d.At)
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
@@ -73,8 +73,8 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// observe adds a reading, and evaluates the period once it is as long as Period. A gap of more than Period between two
-// readings discards the period and the breaches counted before: they are no longer consecutive.
+// observe adds a reading, and evaluates the period when it is complete. A gap of more than Period discards the period
+// and the counts of breaches, which are no longer consecutive.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
@@ -86,8 +86,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// closePeriod counts whether the period breached a threshold, and begins the next one. A period that breached none, or
-// whose value is unknown, resets both counts.
+// closePeriod counts the period's breach, if any, and starts the next period. Without a breach, or if the value is
+// unknown, both counts are reset.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
@@ -102,7 +102,7 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	return s
 }
 
-// breach decides after a threshold was breached for long enough.
+// breach decides after enough consecutive breaches.
 func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
@@ -124,7 +124,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 		d.Rule, d.Desired = ruleOut, next
 	default:
 		d.Rule, d.Desired = ruleIn, next
-		for d.Desired < d.From { // an increment beyond -1 goes as far as the work in progress lets it
+		for d.Desired < d.From { // a larger decrement is applied as far as the work in flight permits
 			reason := p.whyNotSmaller(s, in, d.Desired)
 			if reason == "" {
 				return d
@@ -137,27 +137,26 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// over reports whether the measure is above the middle between the thresholds now. The
-// value of the last period may come from a spike that is over.
+// over reports whether the current measure is above the middle between the thresholds. The last period's value may be
+// due to a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// idle reports whether most slots are free. Messages that wait nevertheless wait for
-// something else: their message group, a limit, or the queue itself.
+// idle reports whether most slots are free. If messages wait nevertheless, they wait for their message group, a
+// limit, or the queue itself.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// busyProcesses returns the work in progress, in processes with all slots busy; 0 when
-// unknown.
+// busyProcesses returns the work in flight in processes with all slots busy, or 0 if unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
-// whyNotSmaller returns the reason against a smaller size; "" when there is none.
+// whyNotSmaller returns the reason against a smaller size, or "".
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
 	}
-	// An empty backlog says nothing about the work that keeps it empty.
+	// With an empty backlog, the work in flight that keeps it empty is unknown.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
 		return "how busy the slots are is not known"
 	}

@@ -1,24 +1,20 @@
 // Package fleet makes this process a member of a group of instances that share a queue.
 //
-// The group is an EC2 Auto Scaling group, or the tasks of an Amazon ECS service. What
-// size it should have is decided in package autoscale. This package is about the one
-// member that this process is:
+// The group is an EC2 Auto Scaling group or an Amazon ECS service. Package autoscale determines its size. A [Fleet]
+// represents this process in the group:
 //
-//	Start ── which instance am I, in which group? ── asked again every minute
+//	Start ── find this instance and its group ── retried every minute
 //	           |
-//	           |── long work in flight: protected from scale-in
-//	           '── the group terminates it: Drain ── Close ── the group goes on
+//	           |── long deliveries: protected from scale-in
+//	           '── termination: Drain ── Close ── lifecycle action completed
 //
-// A [Fleet] finds out which instance of which group it is from the instance's metadata and
-// the Auto Scaling API, in the background. While deliveries run for long it protects the
-// instance from scale-in. When the group terminates the instance, it drains the process, waits
-// until [Fleet.Close] says that everything has ended, and then completes the lifecycle action,
-// so that the group waits neither too short nor too long.
+// It finds its instance and group in the background, from the instance metadata and the Auto Scaling API. During long
+// deliveries it protects the instance from scale-in. When the group terminates the instance, it drains the process,
+// waits for [Fleet.Close] and then completes the lifecycle action, so that the group waits exactly as long as needed.
 //
-// It also writes the load to CloudWatch, for policies that live there. In a task of Amazon ECS it
-// sizes or counts the tasks of the service, and [ProtectTask] does the part of protection.
+// It also publishes the load to CloudWatch for external scaling policies. In an ECS task it counts or sets the
+// service's tasks, and [ProtectTask] protects the task. [Find] reports the process's group or service, and whether
+// something else scales it.
 //
-// [Find] tells which group or service this process is in, and whether something else scales it.
-//
-// Nothing here stands in the way of a message: what cannot be reached is logged, and the work goes on.
+// Failures are logged and never delay deliveries.
 package fleet

@@ -9,19 +9,18 @@ import (
 	"tendril/internal/aws"
 )
 
-// Fleet is this instance's part in a group of instances that share a queue. The leader sets
-// the size of the group or service, or publishes the load. A member of an Auto Scaling group is
-// protected from scale-in while long work runs, and drains when the group terminates it. A nil
-// *Fleet is an instance on its own.
+// Fleet represents this instance in a group of instances that share a queue. The leader sets the size of the group or
+// service, or publishes the load. Members of an Auto Scaling group are protected during long deliveries and drained
+// before termination. A nil *Fleet is a single instance.
 type Fleet struct {
 	opts     Options
-	self     *member             // this EC2 instance; nil where tasks of Amazon ECS are scaled or counted
-	tasks    *serviceTasks       // those; nil elsewhere
+	self     *member             // nil for ECS
+	tasks    *serviceTasks       // nil except for ECS
 	metrics  *aws.CloudWatch     // nil unless the load is published
-	reporter *autoscale.Reporter // likewise
+	reporter *autoscale.Reporter // nil unless the load is published
 }
 
-// Open opens the connections to Amazon. [Fleet.Close] must be called when everything else has ended.
+// Open creates the AWS clients. Call [Fleet.Close] after everything else has stopped.
 func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
@@ -73,7 +72,7 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 // IsLeader reports whether this instance sets the size or publishes the load.
 func (f *Fleet) IsLeader() bool { return f == nil || f.opts.IsLeader() }
 
-// Target is the group or service that the options name as something that package autoscale can size.
+// Target returns the configured group or service.
 func (f *Fleet) Target() autoscale.Target {
 	if f.tasks != nil {
 		return f.tasks.service
@@ -81,16 +80,15 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// Members is a group of instances as it was when it was asked last.
+// Members is the last known state of a group.
 type Members struct {
-	// Group is its name, Self the id of this instance in it; "" where that is not known.
+	// Group is the group's name and Self this instance's ID; "" if unknown.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time
 }
 
-// Members returns the members of the Auto Scaling group, which is asked for its size now and then; nothing where there
-// is no group, or before it was asked.
+// Members returns the last known members of the Auto Scaling group, or the zero value.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -100,8 +98,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run does this instance's part: being a member goes on until Close, publishing ends with ctx. The
-// load is published from when counted is closed, because it is not known before.
+// Run starts the membership, which lasts until Close, and publishes the load until ctx ends. Publishing starts when
+// counted is closed, because the load is unknown before.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
@@ -123,8 +121,8 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	f.reporter.Run(ctx)
 }
 
-// Close ends the membership, after everything else has ended: the group may terminate the
-// instance then. ctx bounds it.
+// Close ends the membership, so that the group may terminate the instance. Call it after everything else has stopped.
+// ctx limits its duration.
 func (f *Fleet) Close(ctx context.Context) error {
 	if f.self != nil {
 		f.self.leave(ctx)
@@ -145,7 +143,7 @@ func (f *Fleet) closeConnections() {
 	}
 }
 
-// Problem is what keeps this instance from being a full member; "" for nothing.
+// Problem returns the reason why this instance is not a full member, or "".
 func (f *Fleet) Problem() string {
 	if f == nil || f.self == nil {
 		return ""
@@ -153,15 +151,15 @@ func (f *Fleet) Problem() string {
 	return f.self.problem()
 }
 
-// serviceTasks are the tasks of a service of Amazon ECS. Its methods are for one goroutine.
+// serviceTasks represents the tasks of an ECS service. It is not safe for concurrent use.
 type serviceTasks struct {
-	connection *aws.Options    // to find the service of this task with
-	api        *aws.ECS        // nil while the service is not known
-	service    *aws.ECSService // likewise, and where this task belongs to none
-	none       bool            // this task belongs to no service
+	connection *aws.Options    // options for finding this task's service
+	api        *aws.ECS        // nil if the service is unknown
+	service    *aws.ECSService // nil if unknown or if the task has no service
+	none       bool            // the task has no service
 }
 
-// count returns how many tasks share the queue: those of the service that run, or this one.
+// count returns the number of running tasks in the service, or 1 without a service.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)
@@ -179,15 +177,15 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup is an Auto Scaling group as something that package autoscale can size, within the
-// group's own bounds. Its methods are for one goroutine.
+// sizedGroup adapts an Auto Scaling group to autoscale.Target, with the group's own bounds. It is not safe for
+// concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member
 	least, most int
 }
 
-// Size returns how many instances are in service, and how many the group wants.
+// Size returns the number of instances in service and the desired capacity.
 func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error) {
 	s, err := g.Describe(ctx)
 	if err == nil {
@@ -197,5 +195,5 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	return s.InService(), s.Desired, err
 }
 
-// Bounds returns the group's bounds as of the last Size.
+// Bounds returns the group's minimum and maximum size according to the last Size call.
 func (g *sizedGroup) Bounds() (least, most int) { return g.least, g.most }

@@ -16,70 +16,64 @@ import (
 )
 
 const (
-	// lookAgain is the time between two attempts to find out which member of which group this instance is.
+	// lookAgain is the interval for finding this instance and its group.
 	lookAgain = time.Minute
-	// metadataTries is how often the metadata service is asked for the instance id. Outside
-	// of EC2 it never answers.
+	// metadataTries is the number of attempts to read the instance ID. Outside EC2, the metadata service never
+	// responds.
 	metadataTries = 3
 )
 
-// Options say what a [Fleet] needs. Work, Drain, Load, IsLeader and Log are required.
+// Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is where the group is; "" means what the environment, the profile or the
-	// metadata of the instance say.
+	// Region is the group's region; "" means the region of the environment, the profile or the instance metadata.
 	Region string
-	// Group is the name of the Auto Scaling group whose size is set, Cluster and Service are the names
-	// of the service of Amazon ECS. All "" means that this instance may be in any of them, and
-	// publishes the load into Namespace.
+	// Group is the Auto Scaling group to resize. Cluster and Service are the ECS service to resize. If all are "",
+	// this instance finds its own group or service and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
-	// Work returns how much is in flight, which decides about protection from scale-in.
+	// Work returns the work in flight, for scale-in protection.
 	Work func() autoscale.Work
-	// Unprotected leaves protection from scale-in to others.
+	// Unprotected disables scale-in protection.
 	Unprotected bool
-	// Drain finishes what is in flight, before the group terminates this instance.
+	// Drain finishes the work in flight before the group terminates this instance.
 	Drain func(context.Context) error
-	// Load measures the load to publish.
+	// Load returns the load to publish.
 	Load func() autoscale.Inputs
 	// IsLeader reports whether this instance sets the size or publishes the load.
 	IsLeader func() bool
-	// Log gets what happens, and LogSDK what the AWS SDK logs.
+	// LogSDK receives the AWS SDK's log messages.
 	Log    *slog.Logger
 	LogSDK func(level slog.Level, text string)
-	// Protected is told whether this instance is protected from scale-in, when that begins to be decided here and
-	// whenever it changes.
+	// Protected is called when protection is first evaluated and whenever it changes.
 	Protected func(on bool)
-	// Timing is for tests that do not wait; the zero value means the usual times.
+	// Timing shortens delays in tests.
 	Timing Timing
 }
 
-// Timing are the times of a member; 0 means the default of each.
+// Timing contains a member's delays; 0 means the default.
 type Timing struct {
-	// ProtectAfter is how long a delivery lasts before the instance is protected; negative
-	// means at once. Look is the time between two looks at the work, Poll that between two
-	// questions whether the instance is being terminated.
+	// ProtectAfter is the duration after which a delivery is protected; negative means immediately. Look is the
+	// interval for checking the work in flight, Poll the interval for checking for a termination.
 	ProtectAfter, Look, Poll time.Duration
 }
 
-// member is this instance as a member of a group, from start to leave.
+// member is this instance as a member of a group.
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // closed after the first attempt to find out
-	// run ends protection and the watch for termination; released is closed when everything else has ended.
+	looked  chan struct{} // closed after the first attempt to find the group
+	// run ends protection and the wait for termination. released is closed when everything else has stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// terminating tells that the group terminates this instance; completed is closed
-	// when the lifecycle action was completed.
+	// terminating is set when the group terminates this instance. completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
 
 	mu      sync.Mutex
-	group   *aws.Group // the one found; nil for none, or while it is not known
-	why     error      // why the group, or this instance in it, is not known
-	settled bool       // there is nothing more to find out
-	// members are those of the group when it was asked last.
+	group   *aws.Group // nil if unknown or without a group
+	why     error      // why the group or instance is unknown
+	settled bool       // no further attempts are needed
 	members Members
 }
 
@@ -90,8 +84,7 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start finds out, in the background, who this instance is. It then protects the instance
-// while it works, and drains it when the group terminates it.
+// start finds the instance and its group in the background, then protects and drains the instance as needed.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.NewTicker(lookAgain)
@@ -127,16 +120,16 @@ type identity struct {
 	machine *aws.Instance
 	id      string
 	group   *aws.Group
-	hook    string // "" for none
+	hook    string // "" without a hook
 }
 
-// notAMember is a reason to look no further.
+// notAMember ends the attempts to find a group.
 type notAMember struct{ error }
 
 // Unwrap returns the reason.
 func (e notAMember) Unwrap() error { return e.error }
 
-// find asks the metadata and the group. A [notAMember] is an instance of no group.
+// find asks the metadata service and the group. The error is notAMember if the instance has no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -162,7 +155,7 @@ func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	self.group = m.service.Group(name)
 	state, err := self.group.Describe(ctx)
 	if err != nil {
-		return self, err // a group that is made later is found later
+		return self, err // the group may be created later
 	}
 	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == self.id }) {
 		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", self.id, self.group.Name())}
@@ -171,7 +164,7 @@ func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	return self, err
 }
 
-// final marks the error of an instance that is in no group as final.
+// final converts the error for an instance without a group to notAMember.
 func final(err error) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 		return notAMember{err}
@@ -179,8 +172,7 @@ func final(err error) error {
 	return err
 }
 
-// keep records the result of find. settled reports whether there is nothing more to find out, isNew whether the error is
-// another one than the last time.
+// keep records the result of find. isNew reports whether the error differs from the previous one.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +184,7 @@ func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	return m.settled, err != nil && (before == nil || before.Error() != err.Error())
 }
 
-// logFound logs a result of find: a new error, or a group without a lifecycle hook.
+// logFound logs a new error, or a group without a lifecycle hook.
 func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	switch {
 	case isNew && settled && m.opts.Group == "":
@@ -206,7 +198,7 @@ func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	}
 }
 
-// hold protects the instance while it works, and drains it when the group terminates it.
+// hold starts protection and the wait for termination.
 func (m *member) hold(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
@@ -227,8 +219,8 @@ func (m *member) hold(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain finishes the work, and returns when everything but the connection to the
-// group has ended: then the group may terminate the machine.
+// drain finishes the work, and returns when everything except the connection to the group has stopped, so that the
+// group may terminate the machine.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
@@ -239,8 +231,8 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave lets the group go on, where it waits, and takes the protection away. ctx bounds it.
-// It is to be called when everything else has ended.
+// leave completes the lifecycle action, if pending, and removes the protection. Call it after everything else has
+// stopped. ctx limits its duration.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -253,7 +245,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns how many instances share the queue: those in service in the group, or this one.
+// count returns the number of instances in service in the group, or 1 without a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group, settled, why := m.group, m.settled, m.why
@@ -271,14 +263,14 @@ func (m *member) count(ctx context.Context) (int, error) {
 	return 0, why
 }
 
-// saw keeps who is in the group.
+// saw records the group's members.
 func (m *member) saw(group string, s aws.GroupState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.members.Group, m.members.Instances, m.members.At = group, s.Instances, time.Now()
 }
 
-// withProtection returns events that report to protected too, which learns now that there is no protection yet.
+// withProtection also reports protection changes to protected, starting with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events
@@ -289,7 +281,7 @@ func withProtection(events autoscale.Events, protected func(on bool)) autoscale.
 	return events
 }
 
-// problem says why this instance is not a member of a group; "" where it is, or where that is not known yet.
+// problem returns why this instance is not a member of a group; "" if it is, or if unknown.
 func (m *member) problem() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

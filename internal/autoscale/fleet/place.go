@@ -13,33 +13,31 @@ import (
 )
 
 const (
-	// metadataVariable is where Amazon ECS tells its containers of their task.
-	//
-	// Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
+	// metadataVariable is set in the containers of ECS tasks. Source: Amazon ECS Developer Guide, "Amazon ECS task
+	// metadata endpoint version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
-	// metadataTimeout bounds a question to the metadata of this machine or task, which are local.
+	// metadataTimeout limits metadata requests, which are local.
 	metadataTimeout = 2 * time.Second
-	// kubernetesVariable is set in every container of a pod. The group of its node is the
-	// business of the cluster. Source: Kubernetes documentation, "Service", "Discovering services".
+	// kubernetesVariable is set in every container of a pod. The cluster manages its node's group. Source: Kubernetes
+	// documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
-// Place is what has instances of which this process is one. The zero value is a process that
-// runs alone.
+// Place is the group or service of this process. The zero value means a single process.
 type Place struct {
-	// Group is the name of an Auto Scaling group; "" for none.
+	// Group is an Auto Scaling group, or "".
 	Group string
-	// Cluster and Service are the names of a service of Amazon ECS; "" for none.
+	// Cluster and Service identify an ECS service, or are "".
 	Cluster, Service string
-	// ScaledBy is what sets the number of instances already; "" for nothing.
+	// ScaledBy is whatever already controls the number of instances, or "".
 	ScaledBy string
 }
 
-// Alone reports whether this process is not one of several instances.
+// Alone reports whether this process is not part of a group or service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find finds out which Auto Scaling group or service this process is in. The error says that it
-// is in one, or may be, and that not everything is known about it: nothing should be scaled then.
+// Find returns this process's Auto Scaling group or service. An error means that it is, or may be, in one without all
+// details being known, so it must not be scaled.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -60,7 +58,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
-		return p, nil // nobody answers: no instance, or a container that may not ask
+		return p, nil // no response: not an EC2 instance, or a container without access
 	}
 
 	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
@@ -96,8 +94,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService asks which service this task belongs to, and opens the connection to it; there is
-// none for a task without a service.
+// openService finds this task's service and returns a client for it. The client is nil for a task without a service.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
@@ -123,7 +120,7 @@ func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.Ta
 	return api, task, nil
 }
 
-// String names the place as the option scale-target does.
+// String returns the place in the format of the option scale-target.
 func (p Place) String() string {
 	switch {
 	case p.Group != "":

@@ -11,21 +11,19 @@ import (
 	"tendril/internal/aws"
 )
 
-// agentVariable is where Amazon ECS tells its containers of their agent.
-//
-// Source: Amazon ECS Developer Guide, "Task scale-in protection endpoint".
+// agentVariable is set in the containers of ECS tasks. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in
+// protection endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// agentTimeout bounds a call of the agent, which is on the same machine.
+// agentTimeout limits calls to the agent, which is local.
 const agentTimeout = 3 * time.Second
 
-// InTask reports whether this process runs in a task of Amazon ECS.
+// InTask reports whether this process runs in an ECS task.
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
-// ProtectTask keeps the task of Amazon ECS that this process is in from being stopped by scale-in or a
-// deployment while long work runs. Call end when the work is over: it takes the protection away, and waits for
-// that no longer than its context. protected is told as [Options].Protected is. The error says that the agent's address
-// is not valid.
+// ProtectTask protects this process's ECS task from scale-in and deployments during long deliveries. end removes the
+// protection and waits for that until its context ends. protected is called as in [Options]. ProtectTask returns an
+// error if the agent's address is invalid.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
