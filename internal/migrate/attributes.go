@@ -10,15 +10,15 @@ import (
 	"tendril/queue"
 )
 
-// carried are the attributes of a queue that its copy gets as they are. The list is never written to.
+// carried lists the attributes that are copied.
 var carried = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lost are those that mean nothing, or something else, in another place: they name accounts, keys and addresses.
+// lost lists attributes that contain accounts, keys or addresses and so cannot be copied.
 var lost = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes that the copy of a queue is created with, without its redrive policy, and the names
-// of those that cannot be carried over.
+// Attributes returns the attributes for the copy of a queue, without the redrive policy, and the names of those that
+// cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
 	for _, name := range carried {
@@ -27,7 +27,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 		}
 	}
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize") // not every server takes as much as SQS does
+		delete(create, "MaximumMessageSize") // not every server supports the size of SQS
 	}
 	for _, name := range lost {
 		if source[name] != "" {
@@ -37,13 +37,13 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 	return create, missing
 }
 
-// RedrivePolicy is the policy that sends dead letters to the queue of an ARN.
+// RedrivePolicy returns a redrive policy for the dead-letter queue with an ARN.
 func RedrivePolicy(arn string, maxReceives int) string {
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": arn, "maxReceiveCount": maxReceives}) // cannot fail
 	return string(policy)
 }
 
-// Differing returns the names of attributes that a queue which exists has otherwise than its copy would get them.
+// Differing returns the names of attributes whose values differ from wanted.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

@@ -1,26 +1,23 @@
-// Package migrate moves the messages of one queue to another one, and accounts for each.
+// Package migrate moves all messages of a queue to another and accounts for each.
 //
-// [Run] takes messages from a [Source], sends them to a [Destination], and deletes at the source what the destination
-// has accepted. Either may be the embedded queue or Amazon SQS: package main of the command fits them to the
-// interfaces.
+// [Run] takes messages from a [Source], sends them to a [Destination], and deletes accepted messages from the source.
+// Either can be an embedded queue or Amazon SQS; the command implements the interfaces.
 //
 //	Take -> Intend (journal) -> Send -> Accept (journal, fsync) -> Delete
 //
-// # What holds
+// # Guarantees
 //
-// Nothing is lost: a message is deleted after the destination has acknowledged it and the [Journal] says so on disk.
+// No message is lost: it is deleted only after the destination has acknowledged it and the [Journal] has recorded
+// this on disk.
 //
-// A run that was killed is continued by the next one. The journal says of each message whether it was accepted: then it
-// is only deleted. Of those in the last calls it knows that they were to be sent, and not what became of them. On a
-// standard queue they are sent again, at least once is what such a queue promises, and they are counted as resent. On a
-// FIFO queue each message has a deduplication id made of its id at the source, so within the five minutes of
-// deduplication sending again is harmless. After that the destination's count tells, where it can: [ErrUncertain]
-// where it cannot, and then a person decides.
+// If a run is killed, the next one continues. Messages that the journal records as accepted are only deleted. The
+// outcome of the last calls may be unknown. On a standard queue, which is at-least-once anyway, these messages are
+// sent again and counted as resent. On a FIFO queue, the deduplication ID is derived from the message ID, so sending
+// again is safe within the deduplication interval of five minutes. After that, the destination's message count
+// decides if possible; otherwise Run returns [ErrUncertain] and the user decides.
 //
-// On a FIFO queue there is at most one message of a group in a call, so that a refused one is not overtaken; the rest
-// of its group stays at the source.
+// On a FIFO queue, a batch contains at most one message per group, so that a rejected message is not overtaken. The
+// rest of its group stays at the source.
 //
-// # Counts
-//
-// [Result.Reconcile] compares both queues with what they held before the first run.
+// [Result.Reconcile] compares both queues' message counts with those before the first run.
 package migrate

@@ -15,27 +15,27 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// Journal is the account, on disk, of what was sent from one queue to another. Each line is a record in JSON; a last
-// line that is cut short by a crash is left out. It is safe for concurrent use.
+// Journal records on disk which messages were sent. Each line is a JSON record; an incomplete last line after a crash
+// is ignored. It is safe for concurrent use.
 type Journal struct {
 	path string
 
 	mu       sync.Mutex
-	synced   sync.Cond // of mu: syncedTo has grown, or err is set
+	synced   sync.Cond // uses mu; syncedTo has increased or err is set
 	file     *os.File
-	written  int64 // records
+	written  int64 // number of records
 	syncedTo int64
 	syncing  bool
-	err      error // of a write or an fsync: the file is not to be trusted after it
+	err      error // first failed write or fsync, after which the file is unreliable
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // and not accepted: when the first call began
-	resent   int               // how often a message was sent again of which nobody knew
-	deleted  int               // at the source, as far as it was noted
+	intended map[key]time.Time // start of the first call, for messages not accepted yet
+	resent   int               // number of repeated sends with an unknown earlier outcome
+	deleted  int               // known deletions at the source
 }
 
-// key stands for a message id: a queue has millions.
+// key is a short hash of a message ID, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -50,17 +50,16 @@ type header struct {
 	Destination int    `json:"destination"`
 }
 
-// record is one line: the header, or what is to be sent, or what was accepted.
 type record struct {
 	Begin  *header  `json:"begin,omitempty"`
 	At     int64    `json:"at,omitempty"` // Unix milliseconds
 	Send   []string `json:"send,omitempty"`
 	Accept []string `json:"accept,omitempty"`
 	Forget []string `json:"forget,omitempty"`
-	Gone   int      `json:"gone,omitempty"` // how many were deleted at the source
+	Gone   int      `json:"gone,omitempty"` // number deleted at the source
 }
 
-// OpenJournal opens the journal of a migration, or begins one. The error says so where path is that of another one.
+// OpenJournal opens or creates a migration's journal. It returns an error if the file belongs to another migration.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {
@@ -79,7 +78,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the records, and cuts off one that was not written to its end.
+// load reads the records and removes an incomplete last one.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -124,7 +123,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend keeps the first time: from then on a destination may know the message.
+// intend keeps the time of the first call, from which on the destination may have the message.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -133,10 +132,10 @@ func (j *Journal) intend(k key, at time.Time) {
 	}
 }
 
-// Begun reports whether a run has begun.
+// Begun reports whether a run has started.
 func (j *Journal) Begun() bool { return j.begun }
 
-// Begin notes what both queues hold before the first run.
+// Begin records the number of messages in both queues before the first run.
 func (j *Journal) Begin(source, destination int) error {
 	j.header.Source, j.header.Destination = source, destination
 	if err := j.write(record{Begin: &j.header}, true); err != nil {
@@ -146,14 +145,14 @@ func (j *Journal) Begin(source, destination int) error {
 	return nil
 }
 
-// SourceBefore and DestinationBefore are how many messages the queues held before the first run.
+// SourceBefore returns the number of messages at the source before the first run.
 func (j *Journal) SourceBefore() int { return j.header.Source }
 
-// DestinationBefore is the other one.
+// DestinationBefore returns the number of messages at the destination before the first run.
 func (j *Journal) DestinationBefore() int { return j.header.Destination }
 
-// Intend notes that messages are about to be sent. With durable it is on disk when it returns: else a power failure,
-// but no kill, may undo it.
+// Intend records that messages are about to be sent. If durable is not set, a power failure, but not a kill, may lose
+// the record.
 func (j *Journal) Intend(ids []string, durable bool) error {
 	now := time.Now()
 	j.mu.Lock()
@@ -164,7 +163,7 @@ func (j *Journal) Intend(ids []string, durable bool) error {
 	return j.write(record{At: now.UnixMilli(), Send: ids}, durable)
 }
 
-// Accept notes that messages were accepted. It returns when that is on disk.
+// Accept records durably that messages were accepted.
 func (j *Journal) Accept(ids []string) error {
 	if err := j.write(record{Accept: ids}, true); err != nil {
 		return err
@@ -178,17 +177,17 @@ func (j *Journal) Accept(ids []string) error {
 	return nil
 }
 
-// forget notes that messages were not accepted.
+// forget records that messages were not accepted.
 func (j *Journal) forget(ids ...string) {
 	j.mu.Lock()
 	for _, id := range ids {
 		delete(j.intended, keyOf(id))
 	}
 	j.mu.Unlock()
-	_ = j.write(record{Forget: ids}, false) // without it a message counts as uncertain, which is safe
+	_ = j.write(record{Forget: ids}, false) // otherwise the messages count as uncertain, which is safe
 }
 
-// deletedAnother notes that n more were deleted at the source.
+// deletedAnother records n more deletions at the source.
 func (j *Journal) deletedAnother(n int) error {
 	j.mu.Lock()
 	j.deleted += n
@@ -203,35 +202,34 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt is when the first call with a message began of which nobody knows whether it was accepted.
+// intendedAt returns the start of the first call with a message of unknown outcome, or zero.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.intended[keyOf(id)]
 }
 
-// Sent is how many messages were accepted, over all runs.
+// Sent returns the number of messages accepted in all runs.
 func (j *Journal) Sent() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.accepted)
 }
 
-// Uncertain is of how many nobody knows whether they were accepted.
+// Uncertain returns the number of messages with an unknown outcome.
 func (j *Journal) Uncertain() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.intended)
 }
 
-// counts returns how often a message was sent again, and how many are known to be deleted at the source.
 func (j *Journal) counts() (resent, deleted int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.resent, j.deleted
 }
 
-// write appends a record. Those that wait for the disk share an fsync.
+// write appends a record. Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -267,8 +265,8 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// Close closes the file, and keeps it for the next run.
+// Close closes the file and keeps it for the next run.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// Remove ends the migration.
+// Remove deletes the file after the migration.
 func (j *Journal) Remove() error { return errors.Join(j.file.Close(), os.Remove(j.path)) }

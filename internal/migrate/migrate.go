@@ -10,84 +10,83 @@ import (
 	"tendril/queue"
 )
 
-// Item is a message of the source.
+// Item is a message at the source.
 type Item struct {
-	ID string // at the source
-	// Message is what is sent, without its delay and its deduplication id.
+	ID string // message ID at the source
+	// Message is the message to send, without its delay and deduplication ID.
 	Message queue.Outgoing
-	// VisibleAt is when a message that is delayed or in flight becomes visible; zero for others.
+	// VisibleAt is the time when a delayed or in-flight message becomes visible; zero for others.
 	VisibleAt time.Time
 	InFlight  bool
-	Receipt   string // the source's own
+	Receipt   string // receipt handle
 }
 
-// Count is how many messages a queue holds.
+// Count is the number of messages in a queue by state.
 type Count struct {
 	Visible  int `json:"visible"`
 	Delayed  int `json:"delayed"`
 	InFlight int `json:"in_flight"`
 }
 
-// Total is how many there are in any state.
+// Total returns the number of messages in all states.
 func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
-// Source is the queue that messages leave.
+// Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, none at the end. It returns a message again after Rewind, or when it was not deleted
-	// for a while.
+	// Take returns about n messages, or none at the end. It returns a message again after Rewind, or some time later
+	// if it was not deleted.
 	Take(ctx context.Context, n int) ([]Item, error)
-	// Rewind has Take begin with the oldest message again.
+	// Rewind makes Take start again with the oldest message.
 	Rewind()
-	// Delete deletes messages that were taken; one error for each, or nil.
+	// Delete deletes messages. It returns nil or one error per message.
 	Delete(ctx context.Context, items []Item) []error
 	Count(ctx context.Context) (Count, error)
 }
 
-// Destination is the queue that messages go to.
+// Destination is the queue to move messages to.
 type Destination interface {
 	Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error)
 	Count(ctx context.Context) (Count, error)
 }
 
-// Options say how a queue is migrated.
+// Options configure [Run].
 type Options struct {
 	FIFO bool
-	// SourceExact and DestinationExact say that a queue counts exactly, and at once.
+	// SourceExact and DestinationExact report whether a queue's counts are exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays sends messages that are due later than MaxDelay with MaxDelay. Without it they stay.
+	// CutDelays reduces longer delays to MaxDelay. Otherwise such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the longest delay of the destination; 0 for no limit.
+	// MaxDelay is the destination's longest delay; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is how long a run waits for messages that are in flight or delayed at the source.
+	// Wait is how long to wait for messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain decides about messages of a FIFO queue of which nobody knows whether they were accepted.
+	// Uncertain applies to messages with an unknown outcome on a FIFO queue.
 	Uncertain Decision
-	// Concurrency is how many calls to a standard queue are made at the same time.
+	// Concurrency is the number of concurrent calls to a standard queue.
 	Concurrency int
-	// Progress is told how many messages were sent so far, over all runs, and of how many; nil for nobody.
+	// Progress is called with the number of messages sent in all runs, and the total. It may be nil.
 	Progress func(sent, total int)
-	// Waiting is told how many messages are waited for; nil for nobody.
+	// Waiting is called with the messages being waited for. It may be nil.
 	Waiting func(Count)
 }
 
-// Decision is what becomes of messages of a FIFO queue that may have been sent.
+// Decision determines whether messages with an unknown outcome on a FIFO queue are sent again.
 type Decision string
 
-// The decisions. Without one the run ends with [ErrUncertain].
+// Decisions. If undecided, the run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
-	Resend    Decision = "send" // they may be there twice then
-	Drop      Decision = "drop" // they are deleted at the source, and may be lost
+	Resend    Decision = "send" // may duplicate them
+	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a run ended between a send and the note that it was accepted, longer ago than the
-// deduplication lasts.
+// ErrUncertain means that a run stopped between a send and its acknowledgment, longer ago than the deduplication
+// interval.
 var ErrUncertain = errors.New("may have been sent before")
 
-// dedupWindow is how long a destination surely knows a deduplication id, with a margin for clocks and calls.
+// dedupWindow is the deduplication interval (5 minutes) minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
-// run is one run.
 type run struct {
 	options Options
 	from    Source
@@ -95,19 +94,18 @@ type run struct {
 	journal *Journal
 	result  *Result
 	began   time.Time
-	gaveUp  bool // something is left that was waited for
-	// settled is whether those that are uncertain since before this run were accepted; nil before it was decided.
+	gaveUp  bool // messages that were waited for are left
+	// settled is the decision for messages of earlier runs with an unknown outcome; nil before.
 	settled *bool
 
 	mu      sync.Mutex
-	skipped map[string]Reason // by id, in this run
-	// blocked are the groups of a FIFO queue whose rest stays, waiting those whose first message is in flight.
+	skipped map[string]Reason // by message ID
+	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
 	blocked, waiting map[string]bool
 }
 
-// Run moves what the source holds. It ends when the source is empty but for messages that are skipped, when nothing
-// came for Options.Wait, with the first error that repeating does not help against, or with ctx. The result is valid
-// with an error too.
+// Run moves all messages from the source. It returns when only skipped messages are left, when no message was
+// received for Options.Wait, on a permanent error, or when ctx ends. The result is valid even with an error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
 	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
@@ -118,7 +116,7 @@ func Run(ctx context.Context, from Source, to Destination, journal *Journal, o O
 	return r.result, errors.Join(err, r.finish(context.WithoutCancel(ctx), err == nil && !r.gaveUp))
 }
 
-// begin notes what both queues hold before the first run.
+// begin records both queues' message counts before the first run.
 func (r *run) begin(ctx context.Context) error {
 	if r.journal.Begun() {
 		return nil
@@ -135,9 +133,8 @@ func (r *run) begin(ctx context.Context) error {
 }
 
 const (
-	// perCall is how many messages go with one call.
 	perCall = queue.MaxBatch
-	// poll is how long a run waits before it looks for messages again.
+	// poll is the interval for checking for more messages.
 	poll = time.Second
 )
 
@@ -165,7 +162,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("counting the source: %w", err)
 		}
-		// A count that is approximate may lag behind: it must be so several times.
+		// An approximate count may lag behind, so it must be confirmed.
 		empty++
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
@@ -186,7 +183,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move sends messages and deletes them; false when none of them left the source.
+// move sends messages and deletes them. It returns false if none left the source.
 func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	var fresh, gone []Item
 	for _, it := range items {
@@ -209,7 +206,7 @@ func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	return len(gone)+len(fresh) > 0, err
 }
 
-// stays reports whether a message stays at the source: for good in this run, or until the next look at it.
+// stays reports whether a message stays at the source, permanently or until the next Rewind.
 func (r *run) stays(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -235,7 +232,7 @@ func (r *run) skip(it *Item, why Reason) {
 	r.skipped[it.ID] = why
 }
 
-// sendAtOnce sends messages in calls at the same time.
+// sendAtOnce sends messages in concurrent calls.
 func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var group sync.WaitGroup
 	var errs []error
@@ -256,7 +253,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// sendInOrder sends messages in rounds with one message of each group.
+// sendInOrder sends messages in rounds with one message per group.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -266,7 +263,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
 			case groups[group] || len(round) == perCall || size(round)+it.Message.Size() > maxBytes && len(round) > 0:
-				groups[group] = true // those behind it wait for it
+				groups[group] = true // the group's later messages wait, too
 				rest = append(rest, it)
 			default:
 				groups[group] = true
@@ -283,7 +280,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// maxBytes is the most that the messages of one call may have together.
+// maxBytes is the maximum total size of a batch.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {
@@ -293,7 +290,7 @@ func size(items []Item) (n int) {
 	return n
 }
 
-// fitting is how many of the first messages fit into one call, at least one.
+// fitting returns the number of messages, at least one, that fit into one call.
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
@@ -305,7 +302,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// remove deletes messages that were accepted. What could not be deleted comes again, and is found in the journal.
+// remove deletes accepted messages. If a delete fails, the message is received again and found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -9,43 +9,42 @@ import (
 // Reason is why a message stays at the source.
 type Reason string
 
-// The reasons.
+// Reasons.
 const (
 	Refused  Reason = "refused"   // by the destination
-	Behind   Reason = "behind"    // one of its group that was refused
-	DueLater Reason = "due_later" // than the destination can delay it
+	Behind   Reason = "behind"    // a rejected message of its group
+	DueLater Reason = "due_later" // than the destination's longest delay
 )
 
-// Result is the account of a migration of one queue, over all of its runs.
+// Result is the result of a queue's migration, including all runs.
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is what the source held before the first run, Left what it holds after the last one. Arrived is how many
-	// more there were altogether.
+	// SourceCount is the number of messages before the first run, Left the number after the last one. Arrived is the
+	// number received meanwhile.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent is how many messages were accepted, and Deleted how many of these were deleted at the source.
+	// Sent is the number of accepted messages, Deleted the number of these deleted at the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent is how often a message was sent again of which nobody knew whether it was accepted, after an interruption or
-	// a lost answer: on a standard queue it may be there twice.
+	// Resent is the number of repeated sends with an unknown earlier outcome, after an interruption or a lost
+	// response. On a standard queue they may be duplicates.
 	Resent int `json:"resent"`
-	// Skipped is how many stay at the source, and Reasons why.
+	// Skipped is the number of messages that stay at the source, Reasons their number by reason.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// DelaysCut is how many are visible earlier than at the source.
+	// DelaysCut is the number of messages visible earlier than at the source.
 	DelaysCut int `json:"delays_cut,omitempty"`
-	// DestinationBefore is what the destination held before the first run.
+	// DestinationBefore is the number of messages before the first run.
 	DestinationBefore int `json:"destination_before"`
 	DestinationCount  int `json:"destination_count"`
-	// Problems say what does not balance; empty for nothing.
+	// Problems describes discrepancies.
 	Problems []string `json:"problems,omitempty"`
-	// Refusals are the first few messages that the destination refused.
+	// Refusals describes the first few messages that the destination rejected.
 	Refusals []string `json:"refusals,omitempty"`
 }
 
-// maxRefusals is how many refusals are kept.
 const maxRefusals = 5
 
 func (r *Result) refused(id string, why error) {
@@ -57,7 +56,7 @@ func (r *Result) refused(id string, why error) {
 // Balanced reports whether the counts agree.
 func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
 
-// Lines say what a person should know about the result: why messages stay, what may be there twice, and the problems.
+// Lines describes the result for the user: messages left at the source, possible duplicates, and problems.
 func (r *Result) Lines() (lines []string) {
 	line := func(n int, what string) {
 		if n > 0 {
@@ -83,10 +82,11 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime is how long approximate counts are waited for: those of Amazon SQS are right a minute after the last call.
+// settleTime is the time to wait for approximate counts. Those of Amazon SQS are correct about a minute after the
+// last call.
 const settleTime = 90 * time.Second
 
-// finish counts both queues. Approximate counts are asked until they agree, for a while if settle is true.
+// finish counts both queues. If settle is set, it waits for approximate counts to agree.
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
 		source, err := r.from.Count(ctx)
@@ -121,7 +121,7 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 	}
 }
 
-// Reconcile compares the counts. uncertain is of how many messages nobody knows whether they were accepted.
+// Reconcile compares the counts. uncertain is the number of messages with an unknown outcome.
 //
 //	before + arrived = sent + left           at the source
 //	before + sent <= count <= ... + resent   at the destination
@@ -129,7 +129,7 @@ func (r *Result) Reconcile(uncertain int) {
 	r.Problems = nil
 	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }
 	if r.Left <= r.Skipped {
-		r.Deleted = r.Sent // a kill may have come between a delete and its note
+		r.Deleted = r.Sent // a kill may have interrupted a delete and its record
 	}
 
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// retries is how often a call is repeated after errors that may pass.
+// retries is the number of retries after temporary errors.
 const retries = 6
 
-// sendBatch sends messages that fit into one call, and deletes those that were accepted.
+// sendBatch sends messages that fit into one call, and deletes those accepted.
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.settleUncertain(ctx, items)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return err
 		}
 		if r.options.FIFO {
-			// The call may take longer than the destination remembers the messages.
+			// The call may have taken longer than the deduplication interval.
 			if again, err = r.settleUncertain(ctx, again); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt makes one call. It returns the messages of which nothing is known, or that may be accepted another time.
+// attempt makes one call. It returns the messages to send again.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -63,7 +63,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	sent, err := r.to.Send(ctx, out)
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
-		// The destination counts otherwise, or takes less.
+		// The destination has another limit.
 		r.journal.forget(ids...)
 		for half := range slices.Chunk(items, (len(items)+1)/2) {
 			more, cause2, err := r.attempt(ctx, half)
@@ -98,7 +98,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// refuse leaves a message at the source that the destination does not take, and on a FIFO queue those behind it.
+// refuse leaves a rejected message, and on a FIFO queue the rest of its group, at the source.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (r *run) refuse(it *Item, why error) {
 	r.journal.forget(it.ID)
 }
 
-// accept notes what the destination has, and deletes it at the source then.
+// accept records accepted messages and deletes them at the source.
 func (r *run) accept(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	// What was accepted is noted also when the run is about to stop.
+	// Recorded even if the run is about to stop.
 	if err := r.journal.Accept(ids); err != nil {
 		return err
 	}
@@ -129,11 +129,11 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	return r.remove(context.WithoutCancel(ctx), items)
 }
 
-// outgoing is a message as it is sent.
+// outgoing returns the message to send.
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
-		// Under the one that it was sent with, another message that was sent with it later would be dropped.
+		// The original ID would deduplicate distinct messages that were sent more than five minutes apart.
 		out.DedupID = dedupID(it.ID)
 		return out
 	}
@@ -152,15 +152,15 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	}
 
 	wait = (wait + time.Second - 1).Truncate(time.Second)
-	out.Delay = &wait // 0 too: the destination may have a delay of its own
+	out.Delay = &wait // even 0, because the destination may have a default delay
 	return out
 }
 
-// dedupID is the deduplication id of a migrated message, made of its id at the source.
+// dedupID returns the deduplication ID of a migrated message.
 func dedupID(id string) string { return "migrate-" + id }
 
-// settleUncertain finds out what became of messages of a FIFO queue that may have been sent, longer ago than the
-// destination remembers. It returns those that are to be sent.
+// settleUncertain determines the outcome of messages that were sent longer ago than the deduplication interval. It
+// returns the messages to send.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -192,8 +192,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// uncertainAccepted reports whether the destination accepted the uncertain messages: all, or else none. The answer for
-// messages of earlier runs is kept in settled, since it holds for all of them and the counts change with each send.
+// uncertainAccepted reports whether the destination accepted the uncertain messages, all or none. The result for
+// earlier runs is kept in settled, because it applies to all their messages and counts change with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
@@ -205,9 +205,9 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return there, err
 }
 
-// decide reports whether the uncertain messages were accepted: all, or else none. Without an answer in the options the
-// destination's count tells, provided that only this migration sends and receives there and that the first count is
-// reliable.
+// decide reports whether the uncertain messages were accepted, all or none. Without a decision in the options it uses
+// the destination's count, provided the initial count is reliable. This assumes that only this migration uses the
+// destination.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
@@ -234,7 +234,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-// refusal reports whether a destination will never take a message.
+// refusal reports whether a destination will never accept a message.
 func refusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {
@@ -245,7 +245,7 @@ func refusal(err error) bool {
 	return false
 }
 
-// passing reports whether an error may not be there the next time.
+// passing reports whether an error may be temporary.
 func passing(err error) bool {
 	var e *queue.Error
 	if !errors.As(err, &e) {

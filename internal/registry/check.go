@@ -8,13 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// Limits of names and texts, in bytes.
+// Limits in bytes.
 const (
 	maxName = 512
 	maxText = 16 << 10
 )
 
-// checkName refuses what cannot name a lease, a run or a task.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || !validText(name) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -24,7 +23,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkText refuses text that would not come back as it was written, or that is too long.
+// checkText rejects text that is too long or that not every store returns unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -33,8 +32,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease refuses a lease that cannot be stored as it is. Term 0 is accepted: it is before the first holder's term 1,
-// and no fence has it.
+// checkLease accepts term 0, which precedes the first holder's term and never matches a fence.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -54,7 +52,7 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// validText reports whether a text is UTF-8 without control characters other than white space.
+// validText reports whether s is UTF-8 without control characters other than white space.
 func validText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF

@@ -8,13 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// Leases are the leases of a store. It implements the store of package leader.
+// Leases provides access to a store's leases. It implements the store of package leader.
 type Leases struct{ store Store }
 
-// NewLeases returns the leases of a store.
+// NewLeases returns the leases in store.
 func NewLeases(store Store) *Leases { return &Leases{store} }
 
-// Read returns the lease stored under name, the zero value if there isn't one.
+// Read returns the named lease, or the zero value if it does not exist.
 func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if err := checkName("lease", name); err != nil {
 		return queue.Lease{}, err
@@ -26,9 +26,9 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next under name if the Version stored there is old.Version ("" if nothing is stored); the other fields of
-// old are ignored. It returns whether next is stored, and what is stored after the call. A Swap whose next is stored
-// already has won: it repeats a call whose answer was lost. The Duration is stored in whole milliseconds.
+// Swap stores next if the stored Version is old.Version ("" if nothing is stored); the other fields of old are
+// ignored. It returns whether next is stored, and the stored lease. If next is already stored, won is true, so that a
+// call without a response can be repeated. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -52,8 +52,8 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf reads a record. A record of another program is an error: treating it as a free lease would make a second
-// leader.
+// leaseOf converts a record. It returns an error for a record that is not a lease: treating it as a free lease could
+// result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

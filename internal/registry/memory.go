@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// memoryRetention is how long records that expire are kept in memory at most.
+// memoryRetention is the maximum lifetime of records that expire.
 const memoryRetention = 48 * time.Hour
 
-// Memory is a store in memory: that of an only instance without a database, and of tests. After a restart it is empty.
+// Memory is an in-memory store for a single instance without a database, and for tests.
 type Memory struct {
 	mu      sync.Mutex
 	records map[memoryKey]memoryRecord

@@ -9,29 +9,27 @@ import (
 	"tendril/queue"
 )
 
-// runRetention is how long the record of a run is kept: longer than any instance looks back for missed runs.
+// runRetention exceeds the period in which missed runs are searched for.
 const runRetention = 30 * 24 * time.Hour
 
-// Run is one scheduled run of a task, on its way into a queue.
+// Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole seconds. For a run that a person
-	// requested, it is the time of that request.
+	// ScheduledAt is the scheduled time without jitter, in UTC and whole seconds, or the time of a manual request.
 	ScheduledAt time.Time
-	Path        string    // where on the app its message goes
-	DueAt       time.Time // ScheduledAt and the jitter
-	// ID names the run: "task@2026-11-20T13:00:00Z", the same on all instances and at every try. A run that a person
-	// requested has a longer one.
+	Path        string    // request path on the app
+	DueAt       time.Time // ScheduledAt plus jitter
+	// ID is the same on all instances and at every try, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
+	// IDs.
 	ID string
-	// Manual marks a run that a person requested. It needs no leader, and accounts for no time of the schedule.
+	// Manual marks a run requested by a user. It needs no leader and does not advance the task's schedule.
 	Manual  bool
-	Queue   string // its destination, a name, URL or ARN
+	Queue   string // name, URL or ARN
 	Message queue.Outgoing
 }
 
 func (r *Run) fifo() bool { return strings.HasSuffix(r.Queue, ".fifo") }
 
-// check refuses a run that cannot be recorded.
 func (r *Run) check(scope Scope) error {
 	if err := checkName("run", scope.Key(r.ID)); err != nil {
 		return err
@@ -46,50 +44,49 @@ func (r *Run) check(scope Scope) error {
 	return checkName("task", r.Task)
 }
 
-// Start is when a task starts to count if it is not known yet.
+// Start describes when a new task's schedule begins.
 type Start struct {
 	At time.Time
-	// Schedule is the task's schedule and zone, in any words that differ when they do; "" is not compared.
+	// Schedule identifies the schedule and time zone. It is compared with the previous one unless it is "".
 	Schedule string
 }
 
-// EnqueueResult describes a run that is in its queue.
+// EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
-	Sent    queue.Sent // the queue's answer; its ID may be "" if Already
-	Already bool       // the run was in its queue before
-	// Resent reports that an earlier try had no known outcome, so that there may be two messages of the run. It is
-	// never set on the embedded queue and on FIFO.
+	Sent    queue.Sent // the queue's response; its ID may be "" if Already
+	Already bool       // the run had been enqueued before
+	// Resent reports that an earlier try had an unknown outcome, so that there may be two messages. It is never set
+	// for embedded and FIFO queues.
 	Resent bool
 }
 
-// RunRecord is what a registry knows of one run. The zero value is no record.
+// RunRecord is the stored state of a run. The zero value means there is no record.
 type RunRecord struct {
-	// Tries is how many tries to send were announced, Term the term of the last one.
+	// Tries is the number of announced tries, Term the term of the last one.
 	Tries int
 	Term  int64
-	// Settled reports that there is nothing left to do, because the run was sent as MessageID, or left out if that is "".
+	// Settled reports that the run was sent as MessageID, or skipped if MessageID is "".
 	Settled   bool
 	MessageID string
 }
 
-// Leadership reports whether this instance is the one that enqueues: the term in which it leads; ok is false if it does
-// not lead, or if that is not certain.
+// Leadership returns the term in which this instance leads; ok is false if it does not lead or is not certain.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
 
-// Sender puts one message into a queue.
+// Sender sends messages.
 type Sender interface {
-	// Send sends m to the queue of that name, URL or ARN. An error that is a [queue.Error] with a code other than
-	// Unreachable and Closed, or that wraps [ErrNotSent], means that the message was not accepted; after any other the
-	// outcome is unknown.
+	// Send sends m to a queue given by name, URL or ARN. After a [queue.Error] with a code other than Unreachable and
+	// Closed, or an error that wraps [ErrNotSent], the message was not accepted. After any other error the outcome is
+	// unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
-// ErrUncertain is the error of a run that may or may not be in its queue, where one more try could make more messages
-// of it than are promised. It stays as it is.
+// ErrUncertain means that it is unknown whether a run was enqueued, and another try could send more messages than
+// promised. The run is not tried again.
 var ErrUncertain = errors.New("it is not known whether the run was enqueued, and a retry could enqueue it twice")
 
-// ErrNotSent is wrapped by a [Sender] around an error when it is certain that nothing reached the queue, as with a
-// connection that was refused. Such a try can be repeated without harm.
+// ErrNotSent is wrapped by a [Sender]'s error if certainly nothing reached the queue, for example because the
+// connection was refused. Such a send can be repeated.
 var ErrNotSent = errors.New("nothing was sent")

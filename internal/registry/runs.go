@@ -13,37 +13,36 @@ import (
 	"tendril/queue"
 )
 
-// Runs are the tasks, the scheduled runs and the pauses of one environment. A term that is over is refused with
-// queue.ErrStaleTerm; term 0 is for runs that a person requested, and is always current. All methods are safe for
-// concurrent use, but there may be only one call at a time for each task.
+// Runs manages the tasks, scheduled runs and pauses of an environment. Calls with an outdated term return
+// queue.ErrStaleTerm; term 0 is for manual requests and always current. Runs is safe for concurrent use, with at most
+// one call per task at a time.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store itself if it enqueues in one transaction. Else sender sends, and lead is asked once more
-	// right before each send, since the queue cannot refuse a term.
+	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after checking lead again
+	// because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
 
 	mu   sync.Mutex
-	open map[string]*try // runs that are not settled yet, by id
+	open map[string]*try // unsettled runs by ID
 }
 
-// NewRuns returns the runs of an environment whose queues are in the store.
+// NewRuns returns the runs of an environment with queues in the store.
 func NewRuns(store QueueStore, scope Scope) *Runs {
 	return &Runs{store: store, scope: scope, queues: store}
 }
 
-// NewSentRuns returns the runs of an environment whose queues are elsewhere and cannot recognise a run.
+// NewSentRuns returns the runs of an environment with queues outside the store, which do not recognize a run.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
-// Since returns the times of each task. A task that is not known is entered with its start, which both times are then.
-// A task known with another schedule is accounted for up to its start at least, and exists from then: earlier times of
-// the new schedule were never due. A task known with the same schedule exists from its start, if that is earlier: its
-// clock was set back.
+// Since returns the times of each task. New tasks are recorded with their start as both times. If a task's schedule
+// has changed, all times before its start are accounted for, because the new schedule never applied to them. If the
+// schedule is the same and the start is earlier than recorded, because the clock was set back, the start is updated.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -71,7 +70,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// entered brings a task's record up to date with its start.
+// entered updates a task's record with its start.
 func entered(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -90,7 +89,7 @@ func entered(row Record, start Start) Record {
 	return row.With(next)
 }
 
-// TimesOf reads a task's record. From is zero if that is not known.
+// TimesOf returns the times in a task's record. From is zero if unknown.
 func TimesOf(row Record) (times queue.TaskTimes) {
 	if ms, ok := row.Fields["last_ms"].(int64); ok {
 		times.UpTo = time.UnixMilli(ms).UTC()
@@ -101,7 +100,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update changes records, in place, until each is what change makes of it. The fence is checked in any case.
+// update replaces records, in place, by the result of change, and repeats this after conflicts. It checks the fence
+// even without changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -126,7 +126,6 @@ func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change
 	}
 }
 
-// task returns the record of a run's task.
 func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accounted moves a task's record up to the time of a run, unless it is further already.
+// accounted advances a task's record to a run's scheduled time.
 func accounted(row Record, run *Run) Record {
 	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
 		return row
@@ -143,7 +142,6 @@ func accounted(row Record, run *Run) Record {
 	return row.With(Fields{"last_ms": run.ScheduledAt.UnixMilli()})
 }
 
-// account accounts for the times of a run's task up to the run.
 func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	row, err := r.task(ctx, run)
 	if err != nil {
@@ -152,8 +150,8 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
-// Enqueue sends the run, unless it was sent before, and accounts for the task's times up to it, unless it is manual. It
-// is called again with the same run after an error, except after [ErrUncertain].
+// Enqueue sends the run, unless it was sent before, and accounts for the task's times up to it, unless it is manual.
+// After an error other than [ErrUncertain], call it again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
 		return EnqueueResult{}, err
@@ -182,11 +180,11 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 			sent := queue.Sent{ID: first.text("message"), SequenceNumber: first.text("sequence")}
 			return EnqueueResult{Sent: sent, Already: true}, nil
 		}
-		// The task's record was changed meanwhile.
+		// The task's record has changed.
 	}
 }
 
-// AdviseQueue adds what to do about an embedded queue that does not exist.
+// AdviseQueue adds advice to the error for a missing embedded queue.
 func AdviseQueue(err error, name string) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
 		return fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
@@ -195,10 +193,10 @@ func AdviseQueue(err error, name string) error {
 	return err
 }
 
-// absent is the record of a run that is not stored.
+// absent returns the record of a run that is not stored.
 func (r *Runs) absent(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
 
-// tried returns the record of a run for a try in a term.
+// tried returns a run's record for a try in a term.
 func (r *Runs) tried(before Record, term int64, run *Run, number int) Record {
 	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
 		"settled": false}
@@ -216,8 +214,8 @@ func recordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for the task's times up to the last of runs without sending. runs are of one task, in order, at most
-// 1000. It returns the records of those that were sent or announced before, by id.
+// Skip accounts for the task's times up to the last run without sending. runs, at most 1000, belong to one task and
+// are in order. Skip returns the records of runs already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -228,7 +226,8 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Runs of an earlier term have a record by now, since those are fenced; a term that ended meanwhile is refused below.
+	// Runs of earlier terms already have a record, because writes are fenced. If this term has ended, the write below
+	// fails.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
 		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
@@ -251,8 +250,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	return found, nil
 }
 
-// Known reports whether the run was enqueued with a message to path, by whichever instance. A run that was left out was
-// not.
+// Known reports whether a run was enqueued, by any instance, with a message for path. Skipped runs were not.
 func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
 	if err != nil {
@@ -261,16 +259,15 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// A record without a path is an older version's: it is known with any, so that runs enqueued before an upgrade go
-	// where they should.
+	// Records of older versions have no path and match any, so that runs enqueued before an upgrade are delivered.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }
 
-// PausedTask begins the fields with the reasons of paused tasks.
+// PausedTask is the prefix of fields with the reasons of paused tasks.
 const PausedTask = "task:"
 
-// SetPaused records for all instances that a task is paused, with a reason, which may be "", or no longer is.
+// SetPaused pauses or resumes a task on all instances. reason may be "".
 func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	if err := checkName("task", task); err != nil {
 		return err
@@ -294,7 +291,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the reasons of paused tasks by task; it is never nil without an error.
+// Paused returns the reasons of paused tasks by task. Without an error it is never nil.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// dedupWindow is how long after its first send a FIFO queue recognises a deduplication id (5 minutes), minus the
-	// difference of two clocks and the duration of a call.
+	// dedupWindow is the deduplication interval of a FIFO queue (5 minutes) minus a margin for clocks and the
+	// duration of a call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// settleTries is how often one Enqueue tries to settle a sent run.
+	// settleTries is the number of attempts per Enqueue to settle a sent run.
 	settleTries = 3
-	// manyOpen is the number of unsettled runs from which old ones are dropped, which are older than openRetention.
+	// manyOpen is the number of unsettled runs above which those older than openRetention are dropped.
 	manyOpen      = 1000
 	openRetention = 48 * time.Hour
 )
 
-// try is what this process knows of a run that it has not settled yet.
+// try is the local state of an unsettled run.
 type try struct {
-	at     time.Time // the run's scheduled time
-	record Record    // as this process stored it last; absent before
-	// used reports that the announced send was made and its outcome is unknown.
+	at     time.Time // scheduled time
+	record Record    // last record stored by this process
+	// used reports that the announced try was sent with an unknown outcome.
 	used bool
-	// first is the monotonic time before our first send; zero before.
+	// first is the monotonic time before the first send; zero before.
 	first time.Time
-	// sent is the message that has to be recorded; its ID is "" before.
+	// sent is the message to record; its ID is "" before the send.
 	sent   queue.Sent
 	resent bool
 }
@@ -72,14 +72,13 @@ func (r *Runs) tryOf(run *Run) *try {
 	return t
 }
 
-// forget drops a run that will not be tried again.
 func (r *Runs) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, id)
 }
 
-// announce records a try of this term before its send is made, unless that was done. settled is Already if there is
+// announce records a try of this term before it is sent, unless already done. settled.Already reports that there is
 // nothing left to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
@@ -115,7 +114,7 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (sett
 	}
 }
 
-// mayTry reports whether a try may be made; again means that the one before it was made in the same term.
+// mayTry reports whether another try is allowed. again means that the previous one was in the same term.
 func mayTry(run *Run, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
@@ -129,12 +128,12 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 	return nil
 }
 
-// age is how long ago the run's first send was made, at most.
+// age returns the maximum time since the run's first send.
 func (t *try) age(run *Run) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)
 	}
-	return time.Now().Round(0).Sub(run.DueAt) // another instance's: not before it was due
+	return time.Now().Round(0).Sub(run.DueAt) // sent by another instance, but not before it was due
 }
 
 // sendNow sends within the announced try.
@@ -161,7 +160,6 @@ func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error 
 	return nil
 }
 
-// certainlyNotSent reports whether an error of a send means that nothing was accepted.
 func certainlyNotSent(err error) bool {
 	var op *net.OpError
 	if errors.Is(err, ErrNotSent) || errors.As(err, &op) && op.Op == "dial" {
@@ -171,8 +169,8 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent settles a sent run, now or at the next Enqueue. It is not fenced: that the message was sent is true
-// whoever leads by now.
+// settleSent settles a sent run, now or at the next Enqueue. It is not fenced, because the message was sent
+// regardless of the current leader.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -186,9 +184,9 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle settles a run as sent, or as left out if message is "", and accounts for its task. A settled record stays as
-// it is. The run's own record is first: a crash between the two costs the next leader one announcement, which finds the
-// run settled.
+// settle settles a run as sent, or as skipped if message is "", and accounts for its task. It does not change a
+// settled record. The run's record is written first: after a crash between the two writes, the next leader's
+// announcement finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -203,7 +201,7 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// leaveOut settles the last of runs, and those that this process sent and could not settle, which it adds to found.
+// leaveOut settles the last run, and runs that this process has sent but could not settle, which it adds to found.
 func (r *Runs) leaveOut(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
@@ -229,7 +227,7 @@ func (r *Runs) leaveOut(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// sentMessage returns the message of a run that this process sent and could not settle, "" otherwise.
+// sentMessage returns the message of a run that this process has sent but could not settle, or "".
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

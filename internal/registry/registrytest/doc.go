@@ -1,7 +1,7 @@
-// Package registrytest checks that something behaves like a registry.
+// Package registrytest checks implementations of a registry.
 //
-// [Leases] and [Runs] are suites of named cases. Every store calls them from a test of its own package, and so does the
-// HTTP client, whose server passes them with the broker:
+// Every store runs the suites [Leases] and [Runs] in its own package. The HTTP client runs them against a server with
+// a broker:
 //
 //	func TestRegistry(t *testing.T) {
 //		store := openStore(t)
@@ -11,7 +11,5 @@
 //		}, registry.NewLeases(store))
 //	}
 //
-// # What it does not do
-//
-// It does not test how a store behaves when its database is away: that is different for each, and so tested with each.
+// Failures of a store's database are specific to the store and tested with it.
 package registrytest

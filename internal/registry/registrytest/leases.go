@@ -11,14 +11,14 @@ import (
 	"tendril/queue"
 )
 
-// LeaseStore has leases.
+// LeaseStore stores leases.
 type LeaseStore interface {
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Leases checks the leases that newStore returns, one per case. They may share their records: each case uses names of
-// its own, made of the case's name and the time.
+// Leases checks the stores that newStore returns, one per case. They may share records, because each case uses unique
+// names.
 func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -48,15 +48,13 @@ func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	}
 }
 
-// bench is one case's store with the calls of a case, each of which fails the
-// test when the store reports an error.
 type bench struct {
 	testing.TB
 	store LeaseStore
 	name  string
 }
 
-// swap makes a swap, and fails the test unless it ends so and leaves current stored.
+// swap makes a swap and checks its result and the stored lease.
 func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.Helper()
 	gotWon, got, err := b.store.Swap(context.Background(), b.name, old, next)
@@ -69,7 +67,6 @@ func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.stores(current)
 }
 
-// stores fails the test unless this is stored.
 func (b *bench) stores(want queue.Lease) {
 	b.Helper()
 	if stored, err := b.store.Read(context.Background(), b.name); stored != want || err != nil {
@@ -94,13 +91,12 @@ func roundTrip(b *bench) {
 	}
 }
 
-// step is a swap from one version to another.
 type step struct {
 	old, next string
 	won       bool
 }
 
-// swaps makes the steps, each in a new term.
+// swaps returns a check that makes the steps, each in a new term.
 func swaps(steps ...step) func(b *bench) {
 	return func(b *bench) {
 		leases := map[string]queue.Lease{}

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Registry has the runs and pauses of one environment, as [registry.Runs].
+// Registry stores an environment's runs and pauses, like [registry.Runs].
 type Registry interface {
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
@@ -22,8 +22,8 @@ type Registry interface {
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
-// Runs checks the registries that open returns for a scope. They share their records, the leases among them, and have a
-// queue called jobs.
+// Runs checks the registries that open returns. They share their records, including leases, and have a queue called
+// jobs.
 func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, leases LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -49,7 +49,6 @@ func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, 
 	}
 }
 
-// runs is one case's registry.
 type runs struct {
 	testing.TB
 	scope    registry.Scope
@@ -62,7 +61,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func hours(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 
-// Run returns the run of a task n hours after noon.
+// Run returns a run scheduled n hours after noon.
 func Run(task string, n int) registry.Run {
 	at := hours(n)
 	return registry.Run{Task: task, ScheduledAt: at, DueAt: at, ID: task + "@" + at.Format(time.RFC3339), Path: "/" + task,
@@ -89,15 +88,15 @@ func (r *runs) schedules() {
 		schedule       string
 		at, upTo, from int
 	}{
-		{"", 0, 0, 0}, // as an older version enters it
+		{"", 0, 0, 0}, // from an older version
 		{"0 5 * * *", 1, 0, 0},
 		{"0 5 * * *", 2, 0, 0},
-		{"", 3, 0, 0}, // as an older version asks
+		{"", 3, 0, 0}, // from an older version
 		{"* * * * * UTC", 4, 4, 4},
 		{"* * * * * UTC", 5, 4, 4},
 		{"* * * * * UTC", 2, 4, 2}, // by a clock that was set back
 		{"", 1, 4, 1},
-		{"0 5 * * *", 3, 4, 3}, // changed back by an instance that knows it for longer: runs stay accounted for
+		{"0 5 * * *", 3, 4, 3}, // changed back by an instance that has known this schedule for longer; runs stay accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
 		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})
@@ -125,7 +124,7 @@ func (r *runs) forward() {
 	}{{Run("audit", 1), 1}, {Run("audit", 3), 3}, {Run("audit", 2), 3}, {manual, 3}} {
 		r.enqueue(step.run)
 		got, err := r.since(0, "audit", registry.Start{At: hours(-1)})
-		// Without an entry nothing says from when the task exists.
+		// Without an entry, the task's start is unknown.
 		if want := (queue.TaskTimes{UpTo: hours(step.upTo)}); err != nil || got != want {
 			r.Errorf("step %d: %v, %v; want %v", i, got, err, want)
 		}
@@ -161,7 +160,7 @@ func (r *runs) leftOut() {
 func (r *runs) skip() {
 	all := []registry.Run{Run("audit", 1), Run("audit", 2), Run("audit", 3)}
 	sent := r.enqueue(all[0]).Sent.ID
-	for range 2 { // the second as after a lost answer
+	for range 2 { // the second call repeats the first
 		found, err := r.registry.Skip(context.Background(), 0, all)
 		if first := found[all[0].ID]; err != nil || first.MessageID != sent || !first.Settled {
 			r.Errorf("the run enqueued as %s was found as %+v, %v", sent, first, err)
@@ -176,7 +175,6 @@ func (r *runs) skip() {
 	}
 }
 
-// lead stores the lease of a term.
 func (r *runs) lead(name string, term int64, released bool) {
 	r.Helper()
 	old, err := r.leases.Read(context.Background(), name)
