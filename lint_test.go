@@ -67,7 +67,7 @@ var rooms = []room{
 	{"internal/config/yamlfile", "Package yamlfile reads the small YAML files that people write, with the place of every value.", nil},
 	{"internal/cron/periodic", "Package periodic works out when tasks are due and enqueues them.",
 		[]string{"queue", "internal/config/yamlfile", "internal/registry"}},
-	{"internal/cron/leader", "Package leader elects at most one leader by a lease.", []string{"queue"}},
+	{"internal/cron/leader", "Package leader elects at most one leader using a lease.", []string{"queue"}},
 	{"internal/supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"internal/supervisor/procgroup", "internal/host/terminal"}},
 	{"internal/autoscale", "Package autoscale turns backlog and load into a desired size.", []string{"internal/observe/event"}},
 	{"internal/autoscale/fleet", "Package fleet makes this process a member of a group of instances that share a queue.",

@@ -9,66 +9,61 @@ import (
 	"tendril/queue"
 )
 
-// core decides what to do next about one lease: a state, changed by what the
-// store answered and by the time, without any I/O. Times are compared by their
-// monotonic readings alone.
+// core is the state machine for one lease. It does no I/O: its input is the store's responses and the time, of which
+// only monotonic readings are compared.
 type core struct {
 	rules
-	// session begins every Version this instance writes, and no other.
+	// session is the prefix of all Versions written by this instance.
 	session string
 	writes  int
 	// highest is the largest term ever seen.
 	highest int64
 
-	// seen is the lease as last observed; seenAt is when its Version was
-	// observed first, readAt when last. known is false when something may have
-	// changed it since.
+	// seen is the lease as last observed. Its Version was first observed at seenAt and last read at readAt. known is
+	// false if it may have changed since.
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// pause is how long to wait from readAt to the next look at another's lease.
+	// pause is the time from readAt to the next read of another instance's lease.
 	pause time.Duration
 
-	// pending is a swap whose outcome is unknown.
+	// pending is a swap with an unknown outcome.
 	pending *attempt
-	// failures counts store errors in a row; nothing is tried before notBefore.
+	// failures is the number of consecutive store errors. Nothing is tried before notBefore.
 	failures  int
 	notBefore time.Time
 
-	// term is what this instance leads in, 0 when it does not lead; trusted is
-	// the end of its trust window, renewAt when it renews.
+	// term is the term in which this instance leads, or 0. The trust window ends at trusted; renewAt is the time to
+	// renew.
 	term    int64
 	trusted time.Time
 	renewAt time.Time
 }
 
-// rules are the constants of a core.
 type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64 // from 0 to 1, to spread what many instances do
+	chance        func() float64 // from 0 to 1, to spread the calls of many instances
 	firstBackoff  time.Duration
-	leaderBackoff time.Duration // the longest pause between two tries to renew
+	leaderBackoff time.Duration // longest pause between attempts to renew
 }
 
-// newCore returns the core of an instance that does not know the lease yet.
 func newCore(o Options) core {
 	return core{session: rand.Text(), rules: rules{owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew,
 		margin: o.Margin, chance: o.Random, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// attempt is one swap with its one version token, however often it is tried.
+// attempt is one swap with one version token, however often it is tried.
 type attempt struct {
 	old, next queue.Lease
-	// start is the time before the first try. What the lease promises counts
-	// from here, since any of the tries may be the one that was applied.
+	// start is the time before the first try. The lease counts from here, because any of the tries may have been
+	// applied.
 	start time.Time
-	// wall is the time of day at start, to notice that the machine stood still.
+	// wall is the time of day at start, for detecting a suspended machine.
 	wall time.Time
 }
 
-// action is what a core wants done.
 type action int
 
 const (
@@ -77,15 +72,13 @@ const (
 	swap
 )
 
-// step is one action: wait until a time, read the lease, or make an attempt.
 type step struct {
 	do      action
 	until   time.Time
 	attempt *attempt
 }
 
-// decide returns the next step. It asks for the same attempt again until its
-// outcome is known.
+// decide returns the next step. It repeats an attempt until its outcome is known.
 func (c *core) decide(now time.Time) step {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -112,7 +105,7 @@ func (c *core) decide(now time.Time) step {
 	return step{do: read}
 }
 
-// bounded makes no wait of a leader reach beyond its trust window.
+// bounded limits a leader's wait to its trust window.
 func (c *core) bounded(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
@@ -127,40 +120,39 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// try begins an attempt at holding the lease in term.
+// try starts an attempt to hold the lease in term.
 func (c *core) try(now time.Time, term int64) step {
 	c.pending = c.replace(now, queue.Lease{Owner: c.owner, Term: term, Duration: c.lease, Data: c.data})
 	return step{do: swap, attempt: c.pending}
 }
 
-// replace puts a new version token on next.
+// replace returns an attempt to store next with a new version token.
 func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	c.writes++
 	next.Version = fmt.Sprintf("%s-%d", c.session, c.writes)
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether the lease may be taken: never written, given back, our
-// own from a term that we have lost (no other can have led since), or
-// unchanged for its whole duration, as a look after that time has shown. Without
-// that look every instance would try to replace a dead leader, and all but one in vain.
+// free reports whether the lease may be taken: it was never written, it was released, it is our own from a lost term
+// (so no other instance has led since), or a read after its expiry found it unchanged. Without that read, every
+// instance would try to replace a dead leader, and all but one would fail.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !c.readAt.Before(c.expiry())
 }
 
-// expiry is when the lease that was seen has been unchanged for its duration.
+// expiry returns the time at which the lease has been unchanged for its duration.
 func (c *core) expiry() time.Time {
 	d := c.seen.Duration
-	if d <= 0 { // no version of tendril writes that
+	if d <= 0 { // never written by tendril
 		d = c.lease
 	}
 	return c.seenAt.Add(d)
 }
 
-// mine reports whether this very instance wrote the lease.
+// mine reports whether this instance wrote the lease.
 func (c *core) mine(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
-// observed takes the stored lease from an answer of the store.
+// observed records the stored lease.
 func (c *core) observed(now time.Time, l queue.Lease) {
 	c.failures, c.notBefore = 0, time.Time{}
 	if c.seenAt.IsZero() || l.Version != c.seen.Version {
@@ -171,8 +163,8 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
 }
 
-// swapped takes the answer to an attempt. It returns whether this instance now
-// leads because of it; a lead held before may be lost by it.
+// swapped records the result of an attempt. It reports whether this instance now leads because of it; a previous lead
+// may be lost.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -199,13 +191,13 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the lead, if there is one, for good: its term is never held again.
-// A swap under way no longer counts; the stored lease has to be read.
+// lose ends the lead, if any; its term is never held again. A pending swap no longer counts, and the stored lease
+// must be read.
 func (c *core) lose() {
 	c.term, c.pending, c.known = 0, nil, false
 }
 
-// failed notes a store error and returns how long nothing is tried.
+// failed records a store error and returns the time until the next try.
 func (c *core) failed(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {
@@ -218,8 +210,7 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// giveBack returns the attempt that releases the lease, or false when it is
-// not this instance's to release. The outcome of every earlier attempt has to
+// giveBack returns an attempt to release the lease, or false if it is not ours. The outcome of earlier attempts must
 // be known.
 func (c *core) giveBack(now time.Time) (*attempt, bool) {
 	if !c.known || !c.mine(c.seen) || c.seen.Released {

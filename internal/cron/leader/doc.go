@@ -1,78 +1,68 @@
-// Package leader elects at most one leader by a lease.
+// Package leader elects at most one leader using a lease.
 //
-// Several instances share a [Store] with one small row. Each runs an [Elector]
-// over it and asks [Elector.Term] right before doing what only one may do.
+// Instances share a [Store] that contains one small record. Each runs an [Elector] and calls [Elector.Term]
+// immediately before doing anything that only the leader may do.
 //
-//	                     never written, given back,
+//	                     never written, released,
 //	                     ours from a lost term, or
 //	                     unchanged for its duration
-//	          +--> look --------------------------> take ----+
+//	          +--> read --------------------------> take ----+
 //	          |     ^  |                        (term + 1)   | won, and still
 //	   others |     |  | unchanged,                  |       | within trust
 //	   renew  +-----+  | not yet for its duration    | lost  v
-//	                ^  +-- wait, then look           |    leading ---+
+//	                ^  +-- wait, then read           |    leading ---+
 //	                |                                |       |  ^     | renew: same
 //	                +--------------------------------+-------+  +-----+ term, new version
-//	                       trust ended, another won, stood still
+//	                  trust ended, another won, suspended
 //
 //	one lease on the holder's clock:
 //
-//	attempt begins                    renew            trust ends      others may take it
+//	attempt starts                    renew            trust ends      others may take it
 //	|---------------------------------|----------------|---------------|
 //	0                                 5 s              12 s            15 s at the earliest
 //
-// # No clocks are compared
+// # Clocks
 //
-// The row holds no time of day. Every write puts a new version token into it,
-// and who waits for the lease watches one token on its own monotonic clock: when
-// it has not changed for the duration written beside it, its holder has stopped
-// trusting it, since the holder counts from before the write and stops a margin
-// earlier. Only the rates of the clocks have to agree, to within Margin / Lease
-// (a fifth).
+// The record contains no time of day. Every write stores a new version token, and other instances watch the token on
+// their own monotonic clocks. If it stays unchanged for the duration stored with it, the holder has already stopped
+// trusting its lease, because it counts from before the write and stops a margin earlier. Only the clocks' rates must
+// agree, within Margin / Lease (a fifth).
 //
 // # Invariants
 //
-//   - At one instant at most one instance has Term ok.
-//   - A term belongs to one instance and is one unbroken time: what was not ok
-//     once is never ok again. Leading again means a new, higher term.
-//   - Whenever Term is ok, the stored lease has that term. An effect that is
-//     accepted only with the stored term and an unreleased lease (the fence) can
-//     therefore never come from two leaders, not even from one that was stopped
-//     between the question and the effect.
+//   - At any instant, Term is ok on at most one instance.
+//   - A term belongs to one instance and is uninterrupted: once it is not ok, it never is again. The same instance leads
+//     again only in a new, higher term.
+//   - While Term is ok, the stored lease has that term. An effect that is accepted only with the stored term of an
+//     unreleased lease (fencing) cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
-// The first three are checked over every interleaving, up to a dozen steps, of
-// three instances and a store that may apply a write and report failure.
+// Tests check the first three over all interleavings, up to a dozen steps, of three instances and a store that may
+// apply a write and report an error.
 //
-// # When something fails
+// # Failures
 //
-//   - A reply is lost: the same write is tried again with the same token. If it
-//     had been applied, it is recognised as one's own, and the trust window
-//     counts from the first try.
-//   - The store is away, throttled, slow or has no table: the leader retries
-//     until its trust ends, the others until the store answers, with growing,
-//     spread pauses. There is no leader rather than two. [Elector.Status] and
-//     the Failed event say why.
-//   - The process or the machine stood still: a timer that is late, or a wall
-//     clock that parted from the monotonic one, which stands still in a
-//     suspended machine. The term ends at once, before the store is asked. If no
-//     instance took the lease meanwhile, the next term starts with the next call.
-//   - The process is killed: another one leads within Lease + Renew. Each of the others looks
-//     once more when the lease has ended, and the first of them takes it: few write in vain.
-//   - The process is stopped: it releases the lease, and another one leads
-//     with its next look, within Renew.
-//   - The row is removed: the term is over at the next renewal. The next term
-//     is higher than any that its holder has seen.
+//   - Lost response: the write is repeated with the same token and recognized if it was applied. The trust window starts
+//     before the first try.
+//   - Store unavailable, throttled, slow or without a table: the leader retries until its trust ends, the others until
+//     the store responds, with increasing, randomized delays. Two leaders never result, but there may be none.
+//     [Elector.Status] and the Failed event contain the error.
+//   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the monotonic
+//     clock, which stops in a suspended machine. The term ends immediately. If no instance has taken the lease, the next
+//     term starts with the next call.
+//   - Process killed: another instance leads within Lease + Renew. The others read again at the lease's expiry and the
+//     first takes it, so few writes are in vain.
+//   - Process stopped: it releases the lease, and another instance leads within Renew.
+//   - Record deleted: the term ends at the next renewal. The next one is higher than any its holder has seen.
 //
-// # Work that is done once
+// # Work done once
 //
-// [Work] is for what one instance does once, such as preparing a version of the app: the first instance does it and
-// renews a lease like a term, the others wait and then learn that it is done. It is taken over by the same rules, since
-// both have one core and one [holder] that makes its calls.
+// [Work] is for tasks that one instance performs once, such as preparing a version of the app. The first instance does it
+// and renews a lease, while the others wait until it is done or the lease expires. The rules are the same, because
+// both use the same core and [holder].
 //
-// # What it does not do
+// # Limits
 //
-// It does not fence: the receiver of an effect has to compare the term. It does
-// not choose a good leader, only one. It does not say how many instances there
-// are.
+// The receiver of an effect must compare terms. The choice of the leader is arbitrary, and the number of instances is
+// unknown.
 package leader

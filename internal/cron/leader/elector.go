@@ -11,51 +11,41 @@ import (
 	"tendril/queue"
 )
 
-// Store keeps leases by name and replaces them by compare-and-swap. Both
-// methods must see the newest write (no stale replicas), return when their
-// context ends, and be safe for concurrent use. Package registrytest has the
-// suite that every implementation passes.
+// Store stores leases by name and replaces them by compare-and-swap. Its methods must see the latest write, return
+// when their context ends, and be safe for concurrent use. Package registrytest contains a test suite.
 //
-// An error says that the outcome is unknown: a swap that reports one may have
-// been applied, may be applied later, or never.
+// After an error the outcome is unknown: a swap may have been applied, may be applied later, or never.
 type Store interface {
-	// Read returns the lease stored under name, the zero value when there is
-	// none.
+	// Read returns the named lease, or the zero value if there is none stored.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next under name if the Version stored there is old.Version
-	// ("" when nothing is stored); the other fields of old are not looked at.
-	// It returns whether it won and what is stored after the call.
-	//
-	// A Swap whose next is stored already has won: it repeats a call whose
-	// answer was lost. A next without a Version is refused with an error.
+	// Swap stores next if the stored Version is old.Version ("" if nothing is stored); the other fields of old are
+	// ignored. It returns whether next is stored, and the stored lease. If next is already stored, won is true, so
+	// that a call without a response can be repeated. A next without Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Elector takes part in the election of one leader. Every method but Run may
-// be called at any time, by any goroutine.
+// Elector takes part in the election of a leader. All methods except Run are safe for concurrent use.
 type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	// poke wakes the loop when the gate closed; it holds 1.
+	// poke wakes the loop when the gate closes; capacity 1.
 	poke chan struct{}
 
-	// lease belongs to the goroutine of Run.
+	// lease is used only by the goroutine of Run.
 	lease holder
-	// following is the holder that listeners were told of last.
+	// following is the last holder reported.
 	following Following
 
 	started atomic.Bool
 
 	mu     sync.Mutex
 	status Status
-	// seenAt and expiry are the times of status: the first look at the version of the
-	// lease, and until when that holds.
+	// seenAt is when the lease's version was first seen, expiry when the lease expires.
 	seenAt, expiry time.Time
 }
 
-// New returns an elector over a store; [Elector.Run] starts it. It refuses
-// times with which no lease can be kept.
+// New returns an elector for [Elector.Run]. It returns an error for times with which a lease cannot be kept.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -76,26 +66,21 @@ func New(store Store, opts Options) (*Elector, error) {
 	return e, nil
 }
 
-// Term returns the term in which this instance leads. ok is false as
-// soon as that is not certain: outside the trust window, which begins with the
-// attempt that won the lease and ends Margin before the lease does, and after
-// this process or its machine stood still. A term that was not ok once is never
-// ok again.
+// Term returns the term in which this instance leads. ok is false as soon as that is uncertain: outside the trust
+// window, which starts with the attempt that won the lease and ends Margin before its expiry, or after the process or
+// machine was suspended. A term that was not ok is never ok again.
 //
-// Ask right before each effect, and hand the term on with it, so that whatever
-// takes the effect can refuse a term that is not current any more: nothing
-// else is proof against standing still between the question and the effect.
+// Call Term immediately before each effect and pass the term along, so that the receiver can reject an outdated term.
+// Nothing else protects against a suspension between Term and the effect.
 func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 
-// Changed returns a channel that is closed when Term next begins or ceases to
-// be ok, at most a second late for the latter. Take it before asking Term, so
-// that no change is missed.
+// Changed returns a channel that is closed when Term becomes ok or, at most a second late, not ok. To miss no change,
+// call it before Term.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
-// Run takes part until ctx ends. It then closes the gate, releases the lease,
-// so that another instance can take it at once, and returns nil. Releasing
-// takes at most CallTimeout, and so does waiting for a listener that blocks.
-// A second Run is refused.
+// Run takes part in the election until ctx ends. It then closes the gate, releases the lease so that another instance
+// can take it immediately, and returns nil. Releasing, and waiting for a blocked listener, take up to CallTimeout
+// each. A second Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s was run before: create a new one", e.opts.Name)
@@ -129,29 +114,28 @@ func (e *Elector) tick(ctx context.Context) {
 	}
 }
 
-// round makes the next step.
 func (e *Elector) round(ctx context.Context) {
-	e.obeyGate() // which closes by itself when the lease was not renewed in time
+	e.obeyGate() // it closes on its own if the lease was not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
 		waitUntil(ctx, next.until, e.poke)
 	case read:
-		_ = e.lease.read(ctx) // told to the listeners; the next round tries again
+		_ = e.lease.read(ctx) // reported; the next round tries again
 	case swap:
 		e.swap(ctx, next.attempt)
 	}
 	e.publish()
 }
 
-// obeyGate makes the core lose a term that the gate has lost.
+// obeyGate ends a term in the core that the gate has closed.
 func (e *Elector) obeyGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
 	}
 }
 
-// swap makes one try of an attempt, and opens or closes the gate by its outcome.
+// swap tries an attempt once, and opens or closes the gate.
 func (e *Elector) swap(ctx context.Context, a *attempt) {
 	if a.wall.IsZero() {
 		a.wall = e.opts.Wall()
@@ -172,7 +156,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// whyLost tells a lease that another took from one that was confirmed too late.
+// whyLost distinguishes a lease taken by another instance from a late confirmation.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.mine(current):
@@ -183,16 +167,14 @@ func (e *Elector) whyLost(current queue.Lease) string {
 	return fmt.Sprintf("the lease is held by %s, term %d", current.Owner, current.Term)
 }
 
-// giveBack releases the lease if it is this instance's.
 func (e *Elector) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
 	defer cancel()
-	_, _ = e.lease.release(ctx) // else the lease ends by itself
+	_, _ = e.lease.release(ctx) // otherwise the lease expires
 	e.lease.core.lose()
 	e.publish()
 }
 
-// reportFailure publishes a failure of the store.
 func (e *Elector) reportFailure(err error, retry time.Duration) {
 	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.lease.core.failures, Retry: retry}
 	e.mu.Lock()
@@ -201,12 +183,12 @@ func (e *Elector) reportFailure(err error, retry time.Duration) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// reportElected is called by the gate, with its lock held.
+// reportElected is called with the gate's lock held.
 func (e *Elector) reportElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// reportLost is called by the gate, with its lock held.
+// reportLost is called with the gate's lock held.
 func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
@@ -215,24 +197,23 @@ func (e *Elector) reportLost(term int64, reason string) {
 	}
 }
 
-// Status is what an elector knows, for people.
+// Status describes an elector's state.
 type Status struct {
-	// Term is the term in which this instance leads, 0 when it does not.
+	// Term is the term in which this instance leads, or 0.
 	Term int64
-	// Leader holds the lease; "" if no instance does as far as is known: it
-	// was never written, was given back, or ran out. LeaderTerm is its term.
+	// Leader is the lease's holder, or "" if it was never written, was released or has expired. LeaderTerm is its
+	// term.
 	Leader     string
 	LeaderTerm int64
 	// LeaderData is the holder's [Options].Data.
 	LeaderData string
-	// Age is how long ago this instance saw the holder's last renewal.
+	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
-	// Err is the last of the store's failures since its last success. While there are
-	// any, this instance does not become the leader.
+	// Err is the store's last error since its last success. With an error, this instance cannot become the leader.
 	Err error
 }
 
-// Status returns the current state without asking the store.
+// Status returns the current state without a call to the store.
 func (e *Elector) Status() Status {
 	term, _ := e.gate.holds()
 	e.mu.Lock()
@@ -248,8 +229,7 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// publish copies the core's state for Status, and calls listeners
-// when another instance took the lead.
+// publish updates Status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())

@@ -2,54 +2,51 @@ package leader
 
 import "time"
 
-// Events are the listeners of an [Elector]. Every field may be nil. They are
-// called one at a time and in order, from a goroutine of their own: by the time
-// Lost is called, Term has been false already, and a listener that takes long
-// delays the later events and nothing else. At most 1000 events wait; what
-// comes on top is dropped.
+// Events contains the listeners of an [Elector]. Each may be nil. They are called one at a time and in order, in a
+// separate goroutine: when Lost is called, Term is no longer ok. A slow listener delays only later events. At most
+// 1000 events are queued; the rest are dropped.
 type Events struct {
-	// Elected: this instance is the leader, in a new term.
+	// Elected is called when this instance becomes the leader, in a new term.
 	Elected func(Elected)
-	// Lost: this instance is no longer the leader.
+	// Lost is called when this instance is no longer the leader.
 	Lost func(Lost)
-	// Following: another instance holds the lease; called when that changes.
+	// Following is called when another instance becomes the leader.
 	Following func(Following)
-	// Failed: a call of the store failed.
+	// Failed is called when a call of the store fails.
 	Failed func(Failure)
 }
 
 // Elected reports a new term of this instance.
 type Elected struct {
-	Name string // the lease's
+	Name string // of the lease
 	Term int64
 }
 
 // Lost reports the end of a term of this instance.
 type Lost struct {
-	Name   string // the lease's
+	Name   string // of the lease
 	Term   int64
-	Reason string // in a few words
+	Reason string
 }
 
-// Following names the leader if it is another instance.
+// Following reports that another instance leads.
 type Following struct {
-	// Name is the lease's name; Owner is its holder.
+	// Name is the lease's name, Owner its holder.
 	Name, Owner string
 	Term        int64
 }
 
-// Failure is a failed call of the store. As long as calls fail,
-// there is no new leader.
+// Failure reports a failed call of the store. While calls fail, there is no new leader.
 type Failure struct {
-	Name string // the lease's
-	Err  error  // the store's
-	// Consecutive counts the failures since the last success, this one included.
+	Name string // of the lease
+	Err  error  // from the store
+	// Consecutive is the number of failures since the last success, from 1.
 	Consecutive int
-	// Retry is after how long the store is asked again.
+	// Retry is the time until the next try.
 	Retry time.Duration
 }
 
-// maxWaiting is how many events wait for a listener that takes long.
+// maxWaiting is the number of events queued for a slow listener.
 const maxWaiting = 1000
 
 // dispatcher calls listeners in order, one at a time, without blocking its callers.
@@ -63,7 +60,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch has f called after the calls dispatched before it.
+// dispatch queues f, or drops it if the queue is full.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -71,7 +68,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run makes the dispatched calls until end, including those waiting by then.
+// run makes the queued calls until end, and those still queued then.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -86,7 +83,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end lets run return, and waits for it up to a limit.
+// end stops run and waits for it up to a limit.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

@@ -6,34 +6,31 @@ import (
 	"time"
 )
 
-// gate holds the answer to "am I the leader?". It is open for one term at a
-// time, up to the end of the trust window, and a term that was closed is never
-// opened again. Closing does not block.
+// gate answers whether this instance leads. It is open for one term at a time, until the end of the trust window. A
+// closed term never opens again. Closing does not block.
 type gate struct {
-	// standstill is how far the two clocks may part, and how late a tick may
-	// be, before this process counts as having stood still. It is also the time
-	// between two ticks.
+	// standstill is the interval between ticks, and the longest acceptable delay of a tick or difference between the
+	// two clocks. Beyond it the process counts as suspended.
 	standstill time.Duration
 	wall       func() time.Time
-	// began is called for each new term and lost for each closing, in order and with
-	// the gate's lock held: they must not block.
+	// began and lost are called in order for each opening and closing, with the gate's lock held; they must not
+	// block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
 	mu      sync.Mutex
-	term    int64     // 0: closed
-	closed  int64     // the last term that was closed
-	until   time.Time // the end of the trust window
-	since   time.Time // when the attempt that opened it began, on the monotonic clock ...
-	sinceBy time.Time // ... and by the time of day
-	ticked  time.Time // the last tick
+	term    int64     // 0 if closed
+	closed  int64     // last closed term
+	until   time.Time // end of the trust window
+	since   time.Time // start of the attempt that opened the gate, monotonic ...
+	sinceBy time.Time // ... and by the wall clock
+	ticked  time.Time // last tick
 	stopped bool
 	changed chan struct{}
 }
 
-// open opens the gate, or leaves it open longer, by an attempt that won. It
-// returns false, with the gate closed for this term, when the term was closed
-// before, or when it cannot be trusted even now.
+// open opens the gate, or extends its trust window, after a successful attempt. It returns false, with the gate
+// closed for this term, if the term was closed before or can no longer be trusted.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +55,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	return true
 }
 
-// holds answers the question; see [Elector.Term].
+// holds implements [Elector.Term].
 func (g *gate) holds() (term int64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +65,7 @@ func (g *gate) holds() (term int64, ok bool) {
 	return g.term, true
 }
 
-// check closes the gate if it must not be open any more.
+// check closes the gate if it must not be open.
 func (g *gate) check(now time.Time) bool {
 	if g.term == 0 {
 		return false
@@ -80,7 +77,7 @@ func (g *gate) check(now time.Time) bool {
 	return true
 }
 
-// distrust says why an open gate must close, "" when it need not.
+// distrust returns the reason to close an open gate, or "".
 func (g *gate) distrust(now time.Time) string {
 	if !now.Before(g.until) {
 		return "the lease was not renewed in time"
@@ -95,8 +92,8 @@ func (g *gate) distrust(now time.Time) string {
 	return ""
 }
 
-// tick records that the process is alive, and closes the gate if it was not, or
-// if the trust window has ended.
+// tick records that the process is alive. It closes the gate if the process was suspended or the trust window has
+// ended.
 func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,8 +102,7 @@ func (g *gate) tick() {
 	g.ticked = now
 }
 
-// close closes the gate for a reason that is known elsewhere; forGood means that it is
-// never opened again.
+// close closes the gate, permanently if forGood is set.
 func (g *gate) close(reason string, forGood bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

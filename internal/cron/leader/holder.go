@@ -8,17 +8,16 @@ import (
 	"tendril/queue"
 )
 
-// holder makes the calls about one lease that its core decides on. It belongs to one goroutine.
+// holder makes the calls for one lease that its core decides on. It is not safe for concurrent use.
 type holder struct {
 	store Store
 	opts  Options
 	core  core
-	// onFailure is called with each failure of the store; it may be nil.
+	// onFailure is called for each store error; it may be nil.
 	onFailure func(err error, retry time.Duration)
-	err       error // the last failure
+	err       error // last error
 }
 
-// read reads the lease.
 func (h *holder) read(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -31,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try makes one try of an attempt. The core does not know its outcome yet.
+// try tries an attempt once without recording the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -42,7 +41,7 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	return won, current, err
 }
 
-// failed notes an error of the store, unless it is the end of ctx.
+// failed records a store error unless ctx has ended.
 func (h *holder) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -54,8 +53,8 @@ func (h *holder) failed(ctx context.Context, err error) {
 	}
 }
 
-// release releases the lease if it is this instance's, also when the outcome of the last attempt is not known. It
-// reports whether the lease is this instance's and released. The error is ctx's.
+// release releases the lease if it is ours, even if the last attempt's outcome is unknown. It reports whether the
+// stored lease is ours and released. The error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()
@@ -77,7 +76,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)
-			h.core.lose() // the stored lease has to be read
+			h.core.lose() // the stored lease must be read
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue
 		}

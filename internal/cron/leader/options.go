@@ -9,43 +9,38 @@ import (
 	"time"
 )
 
-// Options configure [New]. Name is required; for the rest the zero value works.
-// All instances that share a lease should have the same times; each is judged
-// by its own when they differ.
+// Options configure [New]. Only Name is required. Instances that share a lease should use the same times; otherwise
+// each lease has its holder's.
 type Options struct {
 	// Name is the lease's name in the store.
 	Name string
-	// Owner names this instance for people; "" means host name and process id.
-	// Two instances of one name are still two.
+	// Owner is this instance's display name, not necessarily unique; "" means host name and process ID.
 	Owner string
-	// Data is shown to the other instances, such as the address of the
-	// console; "" for nothing.
+	// Data is visible to the other instances, such as the console's address; may be "".
 	Data string
-	// Lease is for how long the others leave a lease alone that is not renewed;
-	// 0 means 15 s. A dead leader is replaced within Lease + Renew.
+	// Lease is the time after which a lease that is not renewed expires; 0 means 15 s. A dead leader is replaced
+	// within Lease + Renew.
 	Lease time.Duration
-	// Renew is the time between two renewals, and at most that between two
-	// looks at another's lease; 0 means a third of Lease.
+	// Renew is the time between two renewals, and the longest between two reads of another instance's lease; 0 means
+	// a third of Lease.
 	Renew time.Duration
-	// CallTimeout limits one call of the store; 0 means two fifteenths of Lease
-	// (2 s).
+	// CallTimeout limits one call of the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
-	// Margin is by how much this instance stops trusting its lease before the
-	// others do, for clocks of different rates; 0 means a fifth of Lease (3 s).
+	// Margin is how long before its expiry this instance stops trusting its lease, to allow for clocks of different
+	// rates; 0 means a fifth of Lease (3 s).
 	Margin time.Duration
-	// Standstill is how long this process may stand still, or its wall clock
-	// part from the monotonic one, before it gives up its term; 0 means 1 s.
+	// Standstill is the longest suspension of the process, and the largest difference between wall clock and
+	// monotonic clock, that does not end the term; 0 means 1 s.
 	Standstill time.Duration
-	// Wall tells the time of day, for noticing that the machine was suspended;
-	// nil means time.Now.
+	// Wall returns the time of day, for detecting a suspended machine; nil means time.Now.
 	Wall func() time.Time
-	// Random returns numbers in [0,1), which spread the retries; nil means math/rand/v2.
+	// Random returns numbers in [0,1) for spreading retries; nil means math/rand/v2.
 	Random func() float64
-	// Events are the listeners; it may be nil.
+	// Events contains the listeners; may be nil.
 	Events *Events
 }
 
-// complete fills in the defaults and refuses times that cannot work.
+// complete returns the options with defaults, or an error for times that cannot work.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")

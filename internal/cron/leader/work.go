@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// errWorkLost is the cause of the end of [Work.Context] when another instance may have taken the work over.
+// errWorkLost is the cause of the cancellation of [Work.Context] if another instance may have taken over the work.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the data of the lease of finished work.
+// workDone is the lease's data after the work.
 const workDone = "done"
 
-// Work is a piece of work that one instance does, once. Its lease is renewed until [Work.Finish].
+// Work is a task that one instance performs once. Its lease is renewed until [Work.Finish].
 type Work struct {
 	lease holder
 
 	ctx  context.Context
 	lose context.CancelCauseFunc
-	stop context.CancelFunc // ends the renewals
-	over chan struct{}      // closed when nothing is renewed any more
+	stop context.CancelFunc // stops the renewals
+	over chan struct{}      // closed after the last renewal
 }
 
-// AcquireWork returns the work that opts.Name names; nil if an instance has finished it. It waits while another instance
-// does it, after a call of Following; an instance that fails, or does not renew its lease for opts.Lease, is replaced.
-// With repeat, work that was finished before the call is done again. Of opts it uses Name, Owner, Lease, Renew,
-// CallTimeout, Margin and Events.Following. The error is ctx's, or the store's when that fails for as long as patience.
+// AcquireWork acquires the work called opts.Name, or returns nil if an instance has finished it. While another
+// instance holds the work, AcquireWork calls Following and waits. An instance that fails, or does not renew its lease
+// for opts.Lease, is replaced. With repeat, work finished before the call is done again. Only Name, Owner, Lease,
+// Renew, CallTimeout, Margin and Events.Following of opts are used. The error is ctx's, or the store's if it fails
+// for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
-	opts.Random = func() float64 { return 0 } // few instances wait, and not from the same moment on
+	opts.Random = func() float64 { return 0 } // few instances wait, and they start at different times
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 
 	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
 	core := &w.lease.core
-	core.data = "" // the work is unfinished
+	core.data = "" // unfinished
 	failing := time.Now()
 	var followed Following
 	for {
@@ -49,7 +50,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 			return nil, nil
 		}
 		if core.known && !core.free() {
-			repeat = false // another instance's work of now is not done before
+			repeat = false // work of another instance in progress counts as repeated
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
 			if holder != followed {
 				call(opts.Events.Following, holder)
@@ -71,7 +72,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step makes the next step about the lease. It waits no longer than until a time.
+// step makes the next step for the lease. It waits until the given time at most.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -88,11 +89,11 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context is done when the work is lost, with a cause that says so, or with the context of its acquisition. Work ends
-// with it.
+// Context returns a context that is canceled, with a cause, when the work is lost, and when the context of
+// AcquireWork is canceled.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// renew renews the lease until ctx is done or the lease is lost. A call under way is finished.
+// renew renews the lease until ctx is done or the lease is lost. It completes a call in progress.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {
@@ -109,9 +110,8 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
-// Finish ends the work. done means that it is finished, so that no other instance does it; else the next one may start
-// at once. The error means that this could not be written: another instance may do the work again. Finish is called
-// once.
+// Finish ends the work and must be called once. If done is false, another instance may start it immediately. After an
+// error, another instance may do the work again.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.over

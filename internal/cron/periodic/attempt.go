@@ -11,9 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// call runs f in a goroutine that ends within CallTimeout, also when ctx ends:
-// an effect that was begun is better finished than left without a known
-// outcome. Called with the lock held.
+// call runs f in a goroutine with CallTimeout. f also runs to completion if ctx ends, because its outcome would
+// otherwise be unknown. The caller holds mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -22,11 +21,10 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// mostSkipped is how many slots are left out by one call of the registry.
+// mostSkipped is the number of slots skipped per registry call.
 const mostSkipped = 1000
 
-// begin enqueues the one slot, or leaves all of them out for a reason that is
-// not "". Called with the lock held.
+// begin enqueues the slot or, if reason is not "", skips all slots. The caller holds mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -49,21 +47,21 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 
 func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queue) }
 
-// attempt is one try to enqueue a run, or to leave some out.
+// attempt is one try to enqueue a run or to skip runs.
 type attempt struct {
-	run    registry.Run // the last of out, when there are any
+	run    registry.Run // or the last skipped run
 	term   int64
-	out    []registry.Run // the runs left out; nil if the run is enqueued
-	reason Reason         // why
-	alone  bool           // it is left out while another instance works on a run of the task
+	out    []registry.Run // skipped runs; nil if the run is enqueued
+	reason Reason         // why runs are skipped
+	alone  bool           // skip if another instance is running the task
 	start  time.Time
 	took   time.Duration
 	answer registry.EnqueueResult
-	found  map[string]registry.RunRecord // the records of runs left out, by id
+	found  map[string]registry.RunRecord // records of skipped runs, by ID
 	err    error
 }
 
-// effect asks once more whether this instance leads, and calls the registry.
+// effect verifies that this instance still leads, and calls the registry.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -87,7 +85,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
-// settle takes the outcome of an attempt.
+// settle records the result of an attempt.
 func (s *Scheduler) settle(e *entry, a attempt) {
 	var retry time.Duration
 	s.mu.Lock()
@@ -104,7 +102,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	}
 	s.mu.Unlock()
 
-	s.report(a, retry) // before the task's next attempt, so that its events are in order
+	s.report(a, retry) // before the task's next attempt, to keep events in order
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -112,7 +110,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	s.wake()
 }
 
-// report tells the listeners and the history.
+// report reports an attempt to listeners and history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 
@@ -122,7 +120,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 		one.Reason = ReasonUncertain
 		s.skipped(one)
 	case errors.Is(a.err, queue.ErrStaleTerm):
-		// Unless it is another instance's turn: the loop sees that by itself.
+		// If this instance no longer leads, the loop notices.
 		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
 			call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
 		}
@@ -131,7 +129,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" { // else it had been left out before
+		if id := a.answer.Sent.ID; id != "" { // otherwise the run was skipped before
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready
@@ -149,14 +147,14 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut tells of the runs that were left out, neighbours with the same reason
-// together. One that the registry has a record of is in its queue, or may be.
+// leftOut reports skipped runs, combining neighbors with the same reason. Runs with a record have been, or may have
+// been, enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
 		record := a.found[f.ID]
-		if record.Tries > 0 && record.MessageID == "" { // perhaps its message was delivered here
+		if record.Tries > 0 && record.MessageID == "" { // its message may have been delivered here
 			record.MessageID = s.history.messageOf(one.Task, one.To)
 		}
 
@@ -180,7 +178,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// skipped tells of times that were left out. The history has the last, unless it was enqueued.
+// skipped reports skipped times. The last one is added to the history, unless it was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
@@ -188,5 +186,5 @@ func (s *Scheduler) skipped(out Skipped) {
 	call(s.opts.Events.Skipped, out)
 }
 
-// backoff is the pause after some failures in a row and one more.
+// backoff returns the delay after consecutive failures.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), longestRetry) }

@@ -13,19 +13,16 @@ import (
 	"tendril/queue"
 )
 
-// Reload replaces the tasks by those of file at once; nil means none. A task
-// of a name that was there before goes on where it stands. One that is new or
-// came back, or whose schedule changed, counts from now: earlier times are not
-// made up for. Runs that are being
-// enqueued are finished.
+// Reload replaces the tasks by those in file; nil means none. Tasks with the same name and schedule continue. New
+// tasks and changed schedules count from now: earlier runs are not caught up. Runs being enqueued are completed.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is when those that are new here count from,
-// whatever the registry says; zero means that it may know better.
+// swap replaces the tasks. changed is the start of new tasks regardless of the registry; zero means the registry
+// decides.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -47,7 +44,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 				r.Changed++
 			}
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
-				e.from, e.changed, e.known = now, now, false // the registry learns of the schedule
+				e.from, e.changed, e.known = now, now, false // the registry must learn the new schedule
 			}
 		}
 		e.task, e.next = t, Slot{}
@@ -58,8 +55,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	return r
 }
 
-// entry returns the task of a name; nil when there is none. Called with the
-// lock held.
+// entry returns the named task, or nil. The caller holds mu.
 func (s *Scheduler) entry(name string) *entry {
 	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
 	if i < 0 {
@@ -78,13 +74,11 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause leaves out all runs of a task until [Scheduler.Resume], on this
-// instance. Runs that a person asks for are not affected. The error is that
-// there is no such task.
+// Pause skips all runs of a task on this instance until [Scheduler.Resume], except manual ones. It returns an error
+// if the task does not exist.
 func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
 
-// Resume ends a pause. What was due during it is not made up for, if this
-// instance led.
+// Resume ends a pause. Runs skipped by this instance during the pause are not caught up.
 func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
 
 func (s *Scheduler) hold(name string, paused bool) error {
@@ -104,7 +98,7 @@ func (s *Scheduler) hold(name string, paused bool) error {
 	return nil
 }
 
-// noTask is the error for a name that no task has. Called with the lock held.
+// noTask returns the error for an unknown task. The caller holds mu.
 func (s *Scheduler) noTask(name string) error {
 	var names []string
 	for _, e := range s.entries {
@@ -120,8 +114,8 @@ func (s *Scheduler) noTask(name string) error {
 	return fmt.Errorf("there is no task %s: there are %s", yamlfile.Shown(name), list(names))
 }
 
-// RunNow enqueues one run of a task at once, on any instance, also of a paused
-// one. It does not change when the task is due next.
+// RunNow enqueues a run of a task immediately, on any instance, even if the task is paused. It does not affect the
+// schedule.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
@@ -147,24 +141,22 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	return a.run, a.answer.Sent, nil
 }
 
-// Outcome records how a delivery of a run's message ended, also of a run that
-// another instance enqueued.
+// Outcome records the result of a delivery of a run, possibly enqueued by another instance.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns the remembered runs of a task, or of all tasks for "",
-// the newest first.
+// History returns the known runs of a task, or of all tasks for "", newest first.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
-// Recorded counts the changes of the history: it differs when there is something new in it.
+// Recorded returns the number of changes of the history.
 func (s *Scheduler) Recorded() int64 { return s.history.count() }
 
-// TaskStatus is a task as it stands.
+// TaskStatus is a task's current state.
 type TaskStatus struct {
 	Task    Task
 	Paused  bool
-	Next    time.Time // when it is due next, without jitter, in its zone
-	Failing int       // how many tries failed in a row
-	Problem string    // why the last of them did; "" when none failed
+	Next    time.Time // next due time without jitter, in the task's time zone
+	Failing int       // number of consecutive failures
+	Problem string    // the last failure, or ""
 }
 
 // Status returns the tasks in the order of the file.

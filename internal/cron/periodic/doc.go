@@ -11,54 +11,40 @@
 //	                               v
 //	                   Registry.Enqueue(term, run) --> queue
 //
-// Package registry implements Registry: one transaction in the embedded queue, or a try that is announced, sent and
-// settled for queues that cannot recognise runs (Amazon SQS).
+// Package registry implements Registry: in one transaction with the embedded queue, or by announcing, sending and
+// settling a try for queues that do not recognize runs (Amazon SQS).
 //
 // # Invariants
 //
-//   - A run is named by its task and its scheduled time, so that every instance
-//     and every try mean the same one. There is one message of it on the
-//     embedded queue and on FIFO queues, and at most two on a standard queue of
-//     Amazon SQS, with the same id, and only if a try to send had no known
-//     outcome or a leader died or stood still between announcing and settling it.
-//   - Nothing is enqueued before its time, by the time of day of the instance
-//     that leads. Jitter delays, by the same amount on all instances, and never
-//     changes the order: a run waits for those before it.
-//   - Nothing is begun without the lead, which is asked for right before each
-//     effect. The term travels along, so that a registry can refuse a leader
-//     that stood still in between.
-//   - Since a registry remembers up to when each task is accounted for, the next
-//     leader makes up for missed runs, as far as the task's policy and grace
-//     allow. Runs left out are reported as [Skipped]. A task counts from when the
-//     first leader that reached the registry first knew it: runs due before that
-//     leader's process started, while no leader had ever been there, is not
-//     made up for.
-//   - A run is reported as missed once: when the registry has accounted for it and has
-//     no record that it was sent or announced.
-//   - A task's runs are enqueued one after the other, in the order of their
-//     times; tasks do not wait for each other, up to Concurrency.
+//   - A run is identified by its task and scheduled time, on all instances and at every try. Embedded and FIFO queues get
+//     exactly one message per run. A standard queue of Amazon SQS may get two messages with the same ID, but only if
+//     a send had an unknown outcome or a leader died or was suspended between announcing and settling it.
+//   - Nothing is enqueued before its time, by the leader's wall clock. Jitter delays a run by the same amount on all
+//     instances and never changes the order of runs.
+//   - Leadership is checked immediately before each effect, and the term is passed along so that the registry can reject
+//     an outdated leader.
+//   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs as far as
+//     the task's policy and grace permit. Skipped runs are reported as [Skipped]. A task's history starts when a leader
+//     first recorded it: runs due before that leader's process started are not caught up.
+//   - A run is reported as missed once, when the registry has accounted for it and contains no record of a send.
+//   - Runs of a task are enqueued one at a time, in order. Different tasks are independent, up to Concurrency.
 //
-// # When something fails
+// # Failures
 //
-// A try that fails is repeated with growing pauses up to 30 s, until the run is
-// older than its grace. On a standard queue a send without an answer is repeated
-// once at most, on a FIFO queue for as long as the queue recognises the
-// repetition; then the run is left as it is and told as [ReasonUncertain]. Two
-// failures of that kind in one run, or two leaders that die while they send the same
-// run, can therefore lose it: only one such failure is covered. A FIFO queue
-// needs clocks that agree within 30 s for that.
+// A failed try is repeated with delays of up to 30 s until the run is older than its grace. A send without a response
+// is repeated once on a standard queue, and during the deduplication interval on a FIFO queue. Then the run is
+// reported as
+// [ReasonUncertain]. Two failures of this kind, or two leaders dying during the same run, can lose it. FIFO queues need
+// clocks that agree within 30 s.
 //
-// A clock that is set back makes times come again: the registry tells those that
-// were enqueued. The next leader that finds a time to come there looks back as far as the grace,
-// and makes up for the others. Times that a clock set forward jumped over count as missed.
-// Both, and a machine that stood still, are noticed within a second of running.
+// If the clock is set back, the same times occur again, and the registry recognizes runs already enqueued. The next
+// leader whose task's last time is in the future checks the grace period again and catches up on the rest. Times
+// skipped by setting the clock forward count as missed. Clock changes and suspensions are detected within a second.
 //
-// A file that is refused changes nothing: the caller keeps the tasks it has.
+// An invalid file changes nothing: the caller keeps its tasks.
 //
-// # What it does not do
+// # Limits
 //
-// It holds no election, talks to no queue and reads no file by itself. Time zones
-// come from the system or from time/tzdata, which the command imports. A run
-// that is enqueued is an ordinary message: when it is delivered depends on the
-// queue before it.
+// Election, queues and reading files belong to other packages. Time zones come from the system or from time/tzdata,
+// which the command imports. An enqueued run is an ordinary message, delivered when its queue permits.
 package periodic

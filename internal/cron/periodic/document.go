@@ -8,13 +8,13 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MaxFile is the most bytes that a file may have: 512 KiB, half a KiB for each of the most tasks.
+// MaxFile is the maximum size of a file: half a KiB per task for the maximum number of tasks.
 const MaxFile = 512 << 10
 
-// reader reads one file and collects its problems.
+// reader reads a file and collects its problems.
 type reader struct {
 	file     string
-	at       string // the task that is being read, as in [Problem]; "" between tasks
+	at       string // current task, as in [Problem]; "" between tasks
 	problems []Problem
 	warnings []Problem
 }
@@ -31,14 +31,13 @@ func (r *reader) problem(line int, option, text, hint string) Problem {
 	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.at, Option: option, Text: text, Hint: hint}
 }
 
-// skeleton is what an advice to write a whole file shows.
+// skeleton is the hint for a complete file.
 const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." for each task`
 
-// parse returns the file's one mapping; nil when it is empty or wrong.
+// parse returns the file's top-level mapping, or nil if it is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
-		// A thousand tasks have about 14,000 words and signs, 50,000 with every key, and three levels, or four with
-		// attributes.
+		// 1000 tasks have about 14,000 tokens, or 50,000 with every key, and three levels, or four with attributes.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, What: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
@@ -68,8 +67,8 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine names the task that a line of a file belongs to that cannot be parsed, as
-// [taskLabel] does. A name below the line is not seen.
+// refuseLine reports a syntax error with the task that it belongs to, like [taskLabel], based on the lines up to the
+// error.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {
@@ -97,7 +96,6 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	r.refuse(fault.Line, "", fault.Text, fault.Hint)
 }
 
-// scalar returns a plain value as it was written.
 func scalar(n *yamlfile.Node) (string, bool) {
 	if n.Kind == yamlfile.Scalar && n.Block {
 		return strings.TrimSuffix(n.Text, "\n"), true
@@ -105,14 +103,13 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// Problem is one thing that is wrong, or worth knowing, about a cron.yaml.
+// Problem is an error or warning about a cron.yaml.
 type Problem = yamlfile.Problem
 
-// Error holds everything that is wrong with a file; it is never empty.
+// Error contains all problems of a file, at least one.
 type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented
-// line.
+// Error returns one line per problem, each followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }

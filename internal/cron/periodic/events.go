@@ -2,47 +2,43 @@ package periodic
 
 import "time"
 
-// Events are a scheduler's listeners: the only way to watch it, besides
-// [Scheduler.Status] and [Scheduler.History]. Every field may be nil. They are
-// called without locks held, from several goroutines, and must not block.
+// Events contains a scheduler's listeners. Each may be nil. They are called without locks held, possibly
+// concurrently, and must not block.
 type Events struct {
-	// Led follows the start of a term.
+	// Led is called when a term starts.
 	Led func(Led)
-	// Enqueued follows each run that is in its queue because of this instance.
+	// Enqueued is called for each run enqueued by this instance.
 	Enqueued func(Enqueued)
-	// Skipped is one or more times of a task for which nothing was enqueued.
+	// Skipped is called for scheduled times of a task for which nothing was enqueued.
 	Skipped func(Skipped)
-	// Failed is a try that was not confirmed, of a run or, with an empty task,
-	// of reading the registry.
+	// Failed is called for a try that was not confirmed or, without a task, a failed read of the registry.
 	Failed func(Failed)
-	// Reloaded follows each change of the tasks.
+	// Reloaded is called after each change of the tasks.
 	Reloaded func(Reloaded)
-	// ClockStepped says that the time of day and the passing of time differ by
-	// more than a second since the last look: the clock was set, or the machine
-	// stood still.
+	// ClockStepped is called when wall clock and monotonic clock differ by more than a second since the last check:
+	// the clock was set or the machine was suspended.
 	ClockStepped func(ClockStepped)
-	// Refused means that the registry considers a term ended in which this instance
-	// leads as far as it knows: no task is enqueued until the two agree. It is
-	// called once in each term.
+	// Refused is called, at most once per term, when the registry considers a term ended that this instance still
+	// holds. No task is enqueued until the two agree.
 	Refused func(Refused)
-	// Held follows each pause and resume of a task.
+	// Held is called when a task is paused or resumed.
 	Held func(Held)
 }
 
 // Led reports that a term has started.
 type Led struct{ Term int64 }
 
-// Enqueued is a run that was enqueued. Lateness counts from the time it was due,
-// jitter included; Took is the time the enqueuing took.
+// Enqueued reports an enqueued run. Lateness counts from its due time, including jitter. Took is the duration of the
+// call.
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
 	Lateness, Took             time.Duration
-	// Manual: a person asked for it. Resent: there may be two messages of it.
+	// Manual runs were requested by a user. Resent runs may have two messages.
 	Manual, Resent bool
 }
 
-// Skipped are Count times of a task, the first From and the last To.
+// Skipped reports Count scheduled times of a task between From and To, inclusive.
 type Skipped struct {
 	Task     string
 	From, To time.Time
@@ -50,35 +46,32 @@ type Skipped struct {
 	Reason   Reason
 }
 
-// Reason says why a run was left out.
+// Reason is why a run was skipped.
 type Reason string
 
-// The reasons.
+// Reasons.
 const (
-	ReasonMissed  Reason = "missed"                  // found too late for its task's policy and grace
+	ReasonMissed  Reason = "missed"                  // too late for the task's policy and grace
 	ReasonOverlap Reason = "previous run unfinished" // of the same task
-	ReasonPaused  Reason = "paused"                  // the task was
-	// ReasonUncertain: it may have been enqueued, and was not tried again: an
-	// answer was lost, or a leader ended between sending and noting it.
+	ReasonPaused  Reason = "paused"
+	// ReasonUncertain: the run may have been enqueued and is not tried again, because a response was lost or a leader
+	// stopped between sending and recording it.
 	ReasonUncertain Reason = "perhaps enqueued"
-	// ReasonAlready: it was enqueued before, by another instance or before the
-	// clock was set back.
+	// ReasonAlready: enqueued by another instance, or before the clock was set back.
 	ReasonAlready Reason = "enqueued before"
 )
 
-// Failed is a try that was not confirmed; it is repeated after Retry, as long
-// as the grace allows.
+// Failed reports a try that was not confirmed. It is repeated after Retry, within the grace.
 type Failed struct {
 	Task, ID string
 	Err      error
 	Retry    time.Duration
 }
 
-// Reloaded counts the tasks that there are now, and those that are new, gone
-// or different.
+// Reloaded reports numbers of tasks: the current total and the changes.
 type Reloaded struct{ Tasks, Added, Removed, Changed int }
 
-// ClockStepped is how far the time of day ran ahead (positive) or back.
+// ClockStepped reports how far the wall clock moved ahead (positive) or back.
 type ClockStepped struct{ By time.Duration }
 
 // Refused reports a term that the registry considers ended.
@@ -87,13 +80,12 @@ type Refused struct {
 	Err  error
 }
 
-// Held reports whether a task is paused now.
+// Held reports whether a task is paused.
 type Held struct {
 	Task   string
 	Paused bool
 }
 
-// call calls a listener, if there is one.
 func call[T any](f func(T), v T) {
 	if f != nil {
 		f(v)

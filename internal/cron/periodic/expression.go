@@ -9,11 +9,11 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// field is one of the five of an expression.
+// field is one of an expression's five fields.
 type field struct {
 	name     string
 	low, top int
-	names    []string // in order, the first for low
+	names    []string // in order from low
 	example  string
 }
 
@@ -27,11 +27,10 @@ func fields() [5]field {
 	}
 }
 
-// maxExpression bounds an expression: 512 bytes.
+// maxExpression is the maximum length in bytes.
 const maxExpression = 512
 
-// splitExpression returns the five fields of an expression, checked for the forms and ranges that are read: each is *
-// or a list of numbers.
+// splitExpression validates an expression and returns its five fields, each * or a list of numbers.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -76,7 +75,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check refuses a field that is not a list of *, */n, a, a-b and a-b/n.
+// check rejects a field that is not a list of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -87,7 +86,7 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// problem describes the mistake in one item of the list; "" if there isn't one.
+// problem describes the mistake in an item of the list, or returns "".
 func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
@@ -126,10 +125,10 @@ func (f field) problem(item string) string {
 	return ""
 }
 
-// forwards is what a range that runs backwards probably means.
+// forwards returns the probable meaning of a reversed range.
 func (f field) forwards(item, from, to string) string {
 	_, step, stepped := strings.Cut(item, "/")
-	if high, _ := f.value(to); f.top == 7 && high == 0 { // up to Sunday, which is 7 too
+	if high, _ := f.value(to); f.top == 7 && high == 0 { // up to Sunday, which is also 7
 		return strings.TrimSuffix(from+"-7/"+step, "/")
 	}
 	if !stepped {
@@ -149,8 +148,8 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// numbers returns a checked field as *, or as the list of its numbers. Only a field that is * alone leaves the choice of
-// the days to the other one, so that a * in a list becomes numbers too.
+// numbers returns a valid field as * or a list of numbers. A * within a list also becomes numbers, because only a
+// lone * leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text
@@ -178,7 +177,6 @@ func (f field) numbers(text string) string {
 	return strings.Join(list, ",")
 }
 
-// value reads a number or a name.
 func (f field) value(text string) (int, bool) {
 	if n, ok := number(text); ok {
 		return n, true
@@ -197,7 +195,6 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-// count is "1 field", "2 fields".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -9,22 +9,20 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// maxTasks is how many tasks one file may hold.
+// maxTasks is the maximum number of tasks in a file.
 const maxTasks = 1000
 
-// File is what a cron.yaml asks for. The zero value asks for nothing.
+// File is the content of a cron.yaml. The zero value has no tasks.
 type File struct {
-	// Tasks are in the order of the file; their names differ.
+	// Tasks have unique names and are in the order of the file.
 	Tasks []Task
-	// Warnings are about ignored parts, such as unknown keys.
+	// Warnings concern ignored parts, such as unknown keys.
 	Warnings []Problem
 }
 
-// ParseFile reads a cron.yaml: version 1, and below the key cron a list of
-// tasks, each with name, url and schedule, and where wanted timezone, jitter,
-// overlap, missed, grace, payload, attributes and queue. The name of the file
-// is for messages only. Everything that is wrong is in the one [*Error]; keys
-// that are not known are warnings.
+// ParseFile parses a cron.yaml: version 1 and, under the key cron, a list of tasks with name, url and schedule, and
+// optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. name is used in messages. An
+// [*Error] contains all problems; unknown keys are warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -33,7 +31,7 @@ func ParseFile(name string, data []byte) (*File, error) {
 	}
 	f.Warnings = r.warnings
 	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
-		// As in the documentation of 2015. Parsers report it as many other things.
+		// The documentation of 2015 omitted this key. Parsers report various other problems.
 		r.problems, r.at = nil, ""
 		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
 	}
@@ -48,7 +46,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task of a file that has tasks and no key "cron"; 0 for others.
+// tasksWithoutKey returns the line of the first task in a file with tasks but no key "cron", otherwise 0.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -57,7 +55,7 @@ func tasksWithoutKey(data []byte) int {
 	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
-// walk takes the top level.
+// walk reads the top level.
 func (r *reader) walk(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
 	var list *yamlfile.Pair
@@ -87,7 +85,7 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 	return r.tasks(list)
 }
 
-// once refuses a key that was there before.
+// once rejects a duplicate key.
 func (r *reader) once(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
 		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
@@ -107,8 +105,7 @@ func (r *reader) version(pair *yamlfile.Pair) {
 	}
 }
 
-// tasks takes the list below cron. An empty list is not a mistake: it is how to
-// have no tasks for a while.
+// tasks reads the list under cron. An empty list is valid.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {
@@ -149,8 +146,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel is how problems call an item of the list: by its name where it has a good
-// one, wherever that stands in it, else by its number.
+// taskLabel returns the name of a task in messages: its name if valid, otherwise its number.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -161,7 +157,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task takes one item of the list. ok is false when it is not a task at all.
+// task reads an item of the list. ok is false if it is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

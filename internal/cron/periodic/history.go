@@ -7,53 +7,50 @@ import (
 	"tendril/queue"
 )
 
-// Run is one run of a task, as far as this instance knows of it.
+// Run is a run of a task as known to this instance.
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is the ID of the [registry.Run]; "" when another instance enqueued it, or this
-	// one in a try that had no answer.
+	// ID is the ID of the [registry.Run], or "" if another instance, or a try without a response, enqueued it.
 	ID     string
 	Manual bool
-	// Skipped says why it was left out; "" when it was not.
+	// Skipped is the reason why the run was skipped, or "".
 	Skipped Reason
-	// EnqueuedAt is zero, and Lateness 0, when another instance enqueued it or
-	// it was not enqueued. Lateness counts from the time it was due, jitter included.
+	// EnqueuedAt and Lateness are zero if the run was not enqueued, or by another instance. Lateness counts from the
+	// due time, including jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
-	// Resent: there may be two messages of it.
+	// Resent runs may have two messages.
 	Resent bool
-	// Attempts counts deliveries, 0 before the first. Result is the last one's, and
-	// FinishedAt when it ended.
+	// Attempts is the number of deliveries. Result and FinishedAt belong to the last one.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time
 }
 
-// Outcome is how one delivery of a run's message ended.
+// Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// Task and ScheduledAt are what [queue.ParseRun] says of the message.
+	// Task and ScheduledAt are from [queue.ParseRun].
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
-	Attempt     int       // the message's receive count
-	At          time.Time // when it ended
+	Attempt     int       // receive count
+	At          time.Time // end of the delivery
 	Result      queue.Result
 }
 
-// history is a ring of runs.
+// history is a ring buffer of runs.
 type history struct {
 	mu   sync.Mutex
 	ring []Run
 	next int
 	most int
-	// recorded counts changes.
+	// number of changes
 	recorded int64
 }
 
-// add remembers a run. One that was delivered before it was known to be
-// enqueued keeps its outcome.
+// add records a run. If its delivery was reported before the run was known to be enqueued, it keeps the outcome.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +63,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already remembers a run that was found enqueued, by another instance or by a
-// try of ours without an answer, unless it is known.
+// already records a run that was found enqueued by another instance or by an earlier try without a response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +71,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns the entry of a run, which it adds if it is missing.
-// Called with the lock held.
+// seen returns the entry of a run, adding it if missing. The caller holds mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
@@ -104,7 +99,7 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-// messageOf returns the message of a scheduled run, "" when none is known.
+// messageOf returns the message ID of a scheduled run, or "".
 func (h *history) messageOf(task string, at time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,8 +111,7 @@ func (h *history) messageOf(task string, at time.Time) string {
 	return ""
 }
 
-// outcome notes how a delivery ended, also of a run that another instance
-// enqueued.
+// outcome records the result of a delivery.
 func (h *history) outcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,14 +120,13 @@ func (h *history) outcome(o Outcome) {
 	r.Attempts, r.Result, r.FinishedAt = max(r.Attempts, o.Attempt), o.Result, o.At
 }
 
-// count returns the number of changes.
 func (h *history) count() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.recorded
 }
 
-// runs returns the runs of a task, or of all tasks for "", the newest first.
+// runs returns the runs of a task, or of all tasks for "", newest first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,36 +7,33 @@ import (
 )
 
 const (
-	// punctual is how late a run may be and not count as missed.
+	// punctual is the maximum delay of a run that does not count as missed.
 	punctual = 10 * time.Second
-	// maxCounted bounds how many missed times one plan looks at.
+	// maxCounted is the maximum number of missed times per plan.
 	maxCounted = 10000
 )
 
-// Slot is one time at which a task is due.
+// Slot is a time at which a task is due.
 type Slot struct {
-	ScheduledAt time.Time // the time that the schedule names
-	// DueAt is that time and the jitter, or the DueAt of one before it, if that
-	// is later: runs keep their order. It is Jitter after ScheduledAt at most.
+	ScheduledAt time.Time // time of the schedule
+	// DueAt is ScheduledAt plus jitter, or an earlier run's DueAt if later, to keep the order. It is at most Jitter
+	// after ScheduledAt.
 	DueAt time.Time
 }
 
-// Plan says what to do about one task.
+// Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot // in order
-	// Passed are the slots that the task's policy leaves out, in order. Older
-	// ones may be missing when there are more than 10,000.
+	// Passed contains the slots to skip by the task's policy, in order. With more than 10,000, the oldest are
+	// omitted.
 	Passed []Slot
-	Next   Slot // the first that is still to come
+	Next   Slot // the first future slot
 }
 
-// Plan decides which slots later than since are due at now, by the task's
-// policy for missed runs. since is the scheduled time up to which all is
-// accounted for. It is a function of its arguments alone; both are times of
-// day. A clock that was set back makes since a time to come: then nothing is
-// due until the schedule's next time after now, and the registry has
-// to recognise by its id a run that was enqueued already. Times that a clock set
-// forward jumped over count as missed.
+// Plan determines which slots after since are due at now, according to the task's policy for missed runs. All slots
+// up to since are accounted for. Plan is a pure function of wall clock times. If the clock was set back, since is in
+// the future: nothing is due until the next scheduled time after now, and the registry recognizes runs already
+// enqueued. Times skipped by setting the clock forward count as missed.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {
@@ -45,7 +42,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // the first that is enqueued
+	first := len(due) // index of the first slot to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -59,19 +56,17 @@ func (t *Task) Plan(since, now time.Time) Plan {
 		first = graced
 	case t.Missed == MissedSkip:
 	case first == len(due) && graced < first:
-		first-- // nothing punctual makes up for the missed
+		first-- // one run for all missed ones, because none is punctual
 	}
 
 	p.Passed, p.Enqueue = due[:first:first], due[first:]
 	return p
 }
 
-// dueSlots returns the slots after since whose time has come, in the order of
-// the schedule. next becomes the first of the others.
+// dueSlots returns the due slots after since, in order, and sets next to the first future one.
 //
-// Which slots a slot waits for follows from the schedule alone, also where those
-// are accounted for, so that all instances agree on when it is due. Only those
-// less than the jitter before it matter: older ones are due before it anyway.
+// A slot may have to wait for an earlier one's jitter, even if the earlier one is accounted for, so that all
+// instances agree on the due time. Only slots within the jitter before it matter.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
 	var due []Slot
@@ -80,7 +75,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		since = oldest.Add(-time.Nanosecond)
 	}
 
-	var latest time.Time // of the DueAt so far
+	var latest time.Time // latest DueAt so far
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
 		if s.DueAt.Before(latest) {
@@ -99,9 +94,8 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// longMissed returns the slots after since and before oldest, in order; of more
-// than maxCounted the latest. They are past any grace, even with all of the
-// jitter, so the slots that they wait for do not matter.
+// longMissed returns the slots between since and oldest, in order; at most the latest maxCounted. They are past any
+// grace, even with jitter, so their order of waiting does not matter.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -110,18 +104,17 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot adds the jitter to a scheduled time, and does not order it after others.
+// slot returns a scheduled time with its own jitter.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter is the delay of one run, 0 to Jitter in milliseconds: a function of
-// the name and the time.
+// jitter returns the delay of a run, 0 to Jitter in milliseconds, derived from name and time.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0
 	}
 	h := fnv.New64a()
 	h.Write([]byte(runID(t.Name, at)))
-	x := h.Sum64() // spread all of it over the low bits: names differ little
+	x := h.Sum64() // spread the bits, because names differ little
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

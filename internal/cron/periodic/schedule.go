@@ -10,43 +10,30 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// searchYears is how far a date is looked for. The 29th of February comes again
-// within eight years also where a century has no leap day.
+// searchYears is the range for searching a date. February 29 recurs within eight years, even across a century without
+// a leap day.
 const searchYears = 12
 
-// Schedule tells when a task is due. It never changes and may be shared. The
-// zero value is never due.
+// Schedule determines when a task is due. It is immutable. The zero value is never due.
 //
-// An expression speaks of the local time of one zone. Where that zone changes
-// its clocks, this rule holds:
+// Expressions are in the local time of one time zone. When its clocks change:
 //
-//   - A schedule for certain hours is due once for each time that it names. A
-//     time that the clocks skip is due right after the gap; several that one
-//     gap swallows are due together, once. A time that the clocks show twice is
-//     due when they show it first.
-//   - A schedule for every hour (its hour field takes all 24) is due whenever
-//     the clocks show a time it names, so that "*/15 * * * *" goes on every
-//     quarter of an hour while an hour is repeated, and has nothing to make up
-//     for when one is skipped.
+//   - A schedule for certain hours is due once per named time. A skipped time is due immediately after the gap; several
+//     times in one gap are due together, once. A repeated time is due at its first occurrence.
+//   - A schedule for every hour (all 24 in its hour field) is due whenever the clocks show a named time. "*/15 * * * *"
+//     continues every quarter of an hour through a repeated hour, and misses nothing in a skipped one.
 type Schedule struct {
 	expression string
 	zone       *time.Location
-	// bits are the fields as sets, and the calendar over them, on a clock that
-	// never changes; nil for a fixed interval.
+	// bits is the parsed expression in UTC; nil for a fixed interval.
 	bits  *cron.SpecSchedule
 	every time.Duration
 }
 
-// parseSchedule reads an expression of five fields (minute, hour, day of month,
-// month, day of week) or one of @yearly, @annually, @monthly, @weekly, @daily,
-// @midnight and @hourly, in the local time of zone; nil means UTC. A field is *
-// or a list of a, a-b, each but a alone optionally with a step: */n, a-b/n. The
-// months jan to dec and the days sun to sat may be named, and 7 is Sunday. When
-// neither the day of month nor the day of week is *, a day that matches one of
-// them is enough.
-//
-// It refuses everything else, and dates that never come, with a sentence that
-// says what to write instead.
+// parseSchedule parses an expression of five fields (minute, hour, day of month, month, day of week), or @yearly,
+// @annually, @monthly, @weekly, @daily, @midnight or @hourly, in the local time of zone; nil means UTC. A field is *
+// or a list of a, a-b, */n and a-b/n. Months (jan to dec) and days (sun to sat) may be named; 7 is Sunday. If neither
+// day of month nor day of week is *, a day that matches either is due. Dates that never occur are errors.
 func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
@@ -73,14 +60,13 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// Every returns the schedule of the multiples of interval since the beginning
-// of 1970 UTC. An interval below a second counts as one second. It is meant
-// for tests and for programs; a file cannot ask for it.
+// Every returns the schedule of the multiples of interval since 1970 UTC, at least one second. It is for tests and
+// programs; files cannot use it.
 func Every(interval time.Duration) Schedule {
 	return Schedule{zone: time.UTC, every: max(interval.Truncate(time.Second), time.Second)}
 }
 
-// String returns the expression as it was written, with single blanks.
+// String returns the original expression with single spaces.
 func (s Schedule) String() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -88,12 +74,11 @@ func (s Schedule) String() string {
 	return s.expression
 }
 
-// Zone is the location whose local time the expression speaks of; UTC for the
-// zero value.
+// Zone returns the expression's time zone; UTC for the zero value.
 func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
-// Next returns the first time that the schedule is due later than after, in
-// its zone. It is the zero time only for the zero Schedule.
+// Next returns the first due time after the given time, in the schedule's time zone. It is zero only for the zero
+// Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -112,8 +97,8 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Prev returns the last time that the schedule was due earlier than before, in
-// its zone. It is the zero time only for the zero Schedule.
+// Prev returns the last due time before the given time, in the schedule's time zone. It is zero only for the zero
+// Schedule.
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -124,8 +109,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 		return s.prevShown(before)
 	}
 	before = before.In(s.zone)
-	// What the clocks showed first of an hour shown twice lies before the
-	// repetition, whatever they show now.
+	// The first occurrence of a repeated hour is before the repetition, whatever the clocks show now.
 	latest := reading(before).Add(time.Nanosecond)
 	if start, _ := before.ZoneBounds(); !start.IsZero() {
 		if end := start.Add(-time.Nanosecond); reading(end).After(latest) {
@@ -140,7 +124,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// Upcoming returns the next n times after a time.
+// Upcoming returns the next n due times.
 func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	var times []time.Time
 	for len(times) < n {
@@ -152,11 +136,11 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	return times
 }
 
-// hourly reports whether every hour, 0 to 23, is named.
+// hourly reports whether all 24 hours are named.
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown finds the next minute at which the clocks show a named time: in
-// each stretch between two changes of the clocks the local time is even.
+// nextShown returns the next time at which the clocks show a named time. Between two changes of the clocks, local
+// time is uniform.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -194,7 +178,7 @@ func (s Schedule) prevShown(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// prevSlot is the last named time of the calendar before a time.
+// prevSlot returns the last named time before the given time.
 func (s Schedule) prevSlot(before time.Time) time.Time {
 	if whole := before.Truncate(time.Second); whole.Before(before) {
 		before = whole.Add(time.Second)
@@ -208,8 +192,7 @@ func (s Schedule) shown(t time.Time) bool {
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// instant returns when the clocks of the zone show slot for the first time, or
-// the end of the gap that skips it.
+// instant returns the first time at which the zone's clocks show slot, or the end of the gap that skips it.
 func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
@@ -218,7 +201,7 @@ func (s Schedule) instant(slot time.Time) time.Time {
 		switch {
 		case change.IsZero():
 		case !slot.After(reading(last)):
-			// Not later than the change by the old clocks: with them, then.
+			// Before the change on the clocks in use until then.
 			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
 				return t
 			}
@@ -229,19 +212,19 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs returns when the clocks show slot, set as they are at the time near.
+// shownAs returns the time of slot at the UTC offset of near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading is the time shown by the clocks of t's zone, on a clock that never changes.
+// reading returns the local time of t as a UTC time, for calculations without clock changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple is the latest multiple of a fixed interval up to a second since 1970.
+// multiple returns the latest multiple of the interval, in seconds since 1970, up to second.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

@@ -14,7 +14,6 @@ import (
 // defaultBody is the body of a task without a payload.
 const defaultBody = "elasticbeanstalk scheduled job"
 
-// newScheduledRun builds the run of t at a slot. queueName is where it goes.
 func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registry.Run {
 	at := s.ScheduledAt.UTC().Truncate(time.Second)
 	text := func(name, value string) queue.Attribute {
@@ -37,8 +36,7 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registr
 
 func runID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
 
-// IDOf returns the id of the run that a message is or claims to be; "" when it does
-// not say which, or when its claims do not agree.
+// IDOf returns the ID of a message's run, or "" if the message does not identify it or is inconsistent.
 func IDOf(run *queue.Run) string {
 	if !run.Named() {
 		return ""
@@ -53,11 +51,10 @@ func IDOf(run *queue.Run) string {
 	return ""
 }
 
-// FIFO reports whether a queue's name, URL or ARN is one of a FIFO queue.
+// FIFO reports whether a name, URL or ARN is a FIFO queue's.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
-// groupID puts the runs of one task in one message group. SQS takes up to 128
-// characters of ASCII in it.
+// groupID returns the message group of a task's runs. SQS permits up to 128 ASCII characters.
 func groupID(task string) string {
 	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
 		task = digest(task)
@@ -65,7 +62,7 @@ func groupID(task string) string {
 	return "periodic-" + task
 }
 
-// digest turns any text into 64 characters that every queue takes.
+// digest converts text to 64 characters that every queue accepts.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

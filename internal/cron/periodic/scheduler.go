@@ -13,34 +13,32 @@ import (
 )
 
 const (
-	// look is how often a leader compares the time of day with its plan.
+	// look is the interval for checking the wall clock.
 	look = time.Second
-	// firstRetry and longestRetry bound the pause after a failure.
+	// firstRetry and longestRetry limit the delay after a failure.
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
 
-// Options are a scheduler's settings. The zero value works.
+// Options configure a scheduler. The zero value is valid.
 type Options struct {
-	// Queue is where tasks without a queue of their own go, a name, URL or ARN.
+	// Queue is the name, URL or ARN of the default queue for tasks.
 	Queue       string
-	CallTimeout time.Duration // of each call of the registry; 0 means 10 s
-	Concurrency int           // how many tasks are enqueued at once; 0 means 16
-	History     int           // how many runs are remembered; 0 means 1000
-	// Running reports whether the previous run of a task is unfinished; nil
-	// means that none ever is, so that "overlap: skip" skips nothing. It must
-	// not block, and must not call the scheduler.
+	CallTimeout time.Duration // per registry call; 0 means 10 s
+	Concurrency int           // tasks enqueued concurrently; 0 means 16
+	History     int           // runs to remember; 0 means 1000
+	// Running reports whether the previous run of a task is unfinished; nil means never. It must not block or call
+	// the scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance works on a run of a task
-	// with "overlap: skip"; nil means that none ever does. It may block, until ctx
-	// ends. After an error the run is tried again.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. It
+	// may block until ctx ends. After an error, the run is retried.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused are the names of tasks that are paused from the start.
+	// Paused lists initially paused tasks.
 	Paused []string
-	// Past are runs of an earlier scheduler that are remembered, the oldest first.
+	// Past contains the history of an earlier scheduler, oldest first.
 	Past   []Run
-	Wall   func() time.Time // the time of day; nil means [time.Now]
-	Events Events           // the listeners
+	Wall   func() time.Time // time of day; nil means [time.Now]
+	Events Events
 }
 
 func (o Options) complete() Options {
@@ -56,52 +54,49 @@ func (o Options) complete() Options {
 	return o
 }
 
-// Scheduler enqueues the runs of tasks while its instance leads. All methods
-// may be called at any time, by any goroutine.
+// Scheduler enqueues the runs of tasks while its instance leads. It is safe for concurrent use.
 type Scheduler struct {
 	lead     Leadership
 	registry Registry
 	opts     Options
 	history  history
-	// poke wakes the loop; it holds 1.
+	// poke wakes the loop; capacity 1.
 	poke chan struct{}
 	work sync.WaitGroup
-	// refusedTerm is the last term that the registry refused while it was ours.
+	// refusedTerm is the last term refused by the registry while held by this instance.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// term is the one whose entries are being known; 0 when not leading.
+	// term is the term for which entries are loaded; 0 while not leading.
 	term    int64
 	asking  bool
 	askNext time.Time // monotonic
-	asked   int       // failures in a row
+	asked   int       // consecutive failures
 	busy    int
-	// wall and mono are the clocks at the last look; zero before the first.
+	// wall and mono are the clocks at the last check; zero before the first.
 	wall, mono time.Time
 }
 
-// entry is one task and where it stands.
+// entry is the state of a task.
 type entry struct {
 	task Task
-	// from is when this instance first knew the task with its schedule; changed
-	// is when a reload brought it or its schedule, zero for never. Nothing before
-	// that is due. Both are the earliest by a clock that was set back since.
+	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed it,
+	// or zero. Nothing earlier is due. Both are adjusted when the clock is set back.
 	from, changed time.Time
-	// since is up to when its times are accounted for; valid when known.
+	// since is the time up to which the task is accounted for, valid if known is set.
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// failures in a row; nothing is tried before retryAt, a monotonic time.
+	// failures is the number of consecutive failures. Nothing is tried before retryAt (monotonic).
 	failures int
 	retryAt  time.Time
-	problem  string // the last failure; "" after a success
+	problem  string // last failure; "" after a success
 }
 
-// New returns a scheduler of the tasks of file, which may be nil.
-// [Scheduler.Run] starts it.
+// New returns a scheduler for [Scheduler.Run]. file may be nil.
 func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
@@ -114,12 +109,11 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	for _, name := range opts.Paused {
 		s.held[name] = true
 	}
-	s.swap(file, time.Time{}) // runs missed while no process ran are made up for
+	s.swap(file, time.Time{}) // runs missed while no process was running are caught up
 	return s
 }
 
-// Run enqueues due runs, whenever this instance leads, until ctx ends. It then
-// starts nothing more, waits for the calls under way, each of which ends
+// Run enqueues due runs while this instance leads, until ctx ends. It then waits for calls in progress, which end
 // within CallTimeout, and returns nil.
 func (s *Scheduler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
@@ -145,11 +139,11 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round begins all that can be begun now and returns when to look again.
+// round starts all possible steps and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
-		s.replan(now.Add(s.mono.Sub(mono))) // the earliest that the clock can have shown since
+		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time that the clock may have shown since
 		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
 	}
 	s.wall, s.mono = now, mono
@@ -181,7 +175,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	return wait
 }
 
-// pause is when to look at a task again.
+// pause returns the time until the task's next check.
 func (e *entry) pause(now, mono time.Time) time.Duration {
 	switch {
 	case !e.known || e.busy:
@@ -194,9 +188,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards plans made by a clock that has been set since. A task exists
-// from the earliest time that the clock showed, also for the registry, so that what
-// is missed after a clock that ran ahead was set back is made up for.
+// replan discards plans made before the clock was set. A task exists from the earliest time that the clock has shown,
+// so that runs missed after setting back a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +204,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// ask reads from the registry since when the tasks that are not known in this
-// term count. Called with the lock held.
+// ask reads the times of tasks not loaded in this term. The caller holds mu.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
@@ -231,7 +223,6 @@ func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	})
 }
 
-// answered takes the registry's answer to ask.
 func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
 	var failed *Failed
 	s.mu.Lock()
@@ -246,7 +237,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 		s.asked = 0
 		for _, e := range s.entries {
 			if e.known || starts[e.task.Name] != e.start() {
-				continue // not asked for, or the schedule changed meanwhile
+				continue // not requested, or the schedule has changed
 			}
 			times, ok := known[e.task.Name]
 			if !ok {
@@ -263,15 +254,14 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 	}
 }
 
-// start is from when on the task counts for a registry that does not know it.
+// start returns the start to record for a new task.
 func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn takes from the registry up to when the task is accounted for. A time to
-// come was noted by a clock that ran ahead, and hides runs due while no instance
-// led: as much is looked at as may be made up for, but not from before the task
-// existed, and the registry tells by the run's id what was enqueued.
+// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and hides runs
+// that were due without a leader. In that case the longest period that can be caught up is checked again, back to the
+// task's start, and the registry recognizes runs already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known, e.since, e.next = true, times.UpTo, Slot{}
 	if e.since.Sub(now) > time.Second {
@@ -285,16 +275,15 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance starts the first step of a task's plan: leaving out missed runs, or
-// else the first run that is due. Called with the lock held.
+// advance starts the first step of a task's plan: skipping missed runs, or else enqueueing the first due run. The
+// caller holds mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back while we led. The registry recognises runs of times
-		// that come again by their ids; a little more is looked at, lest a
-		// time between two looks is lost.
+		// The clock was set back while this instance led. The registry recognizes runs that are due again. The margin
+		// covers times between two checks.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 
@@ -311,7 +300,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	e.next = Slot{}
 	switch {
 	case s.busy >= s.opts.Concurrency: // the end of any call wakes the loop
-	case len(p.Passed) > 0: // the registry knows which of them were enqueued after all
+	case len(p.Passed) > 0: // the registry knows which of them were enqueued
 		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:
 		s.begin(ctx, e, p.Enqueue, ReasonPaused)

@@ -18,70 +18,61 @@ import (
 
 // Limits of a task.
 const (
-	defaultGrace  = 5 * time.Minute // how old a missed run may be and still be made up for
+	defaultGrace  = 5 * time.Minute // maximum age of a missed run that is caught up
 	maxGrace      = 24 * time.Hour
 	maxJitter     = time.Hour
 	maxName       = 128 // bytes
-	maxAttributes = 6   // what an SQS message has room for beside ours
+	maxAttributes = 6   // SQS permits ten, including tendril's
 )
 
-// Task is one entry of a cron.yaml.
+// Task is an entry of a cron.yaml.
 type Task struct {
 	// Name is unique in its file, 1 to 128 bytes without control characters.
 	Name string
-	// URL is the path that is posted to, perhaps with a query.
-	URL string
-	// Schedule is when the task is due.
+	// URL is the request path, optionally with a query.
+	URL      string
 	Schedule Schedule
-	// Jitter is the most by which a run is delayed, up to an hour. The delay
-	// of each run follows from the task's name and the time, so that all
-	// instances agree.
+	// Jitter is the maximum delay of a run, up to an hour. Each run's delay is derived from the task's name and the
+	// time, so that all instances agree.
 	Jitter time.Duration
-	// Overlap says what happens while the task's previous run is unfinished.
+	// Overlap applies while the previous run is unfinished.
 	Overlap Overlap
-	// Missed is the policy for runs that were not enqueued in time.
+	// Missed is the policy for runs not enqueued in time.
 	Missed Missed
-	// Grace is how old a missed run may be, up to 24 h; 0 means 5 min.
+	// Grace is the maximum age of a missed run, up to 24 h; 0 means 5 min.
 	Grace time.Duration
-	// Payload is the message's body; "" means the one that Elastic Beanstalk
-	// sends.
+	// Payload is the message body; "" means Elastic Beanstalk's.
 	Payload string
-	// Attributes are message attributes beside those that make a message a
-	// periodic one, sorted by name; at most 6.
+	// Attributes are additional message attributes, sorted by name; at most 6.
 	Attributes []queue.Attribute
-	// Queue is where the task is enqueued, a name, URL or ARN; "" means the
-	// environment's own queue.
+	// Queue is the name, URL or ARN of the task's queue; "" means the environment's queue.
 	Queue string
-	// Line is where the task begins in its file; 0 when it is of no file.
+	// Line is the task's line in the file, or 0.
 	Line int
 }
 
 func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 
-// Overlap says what happens when a task is due while its previous run is
-// unfinished. The zero value is [Allow].
+// Overlap is the policy for a task that is due while its previous run is unfinished. The zero value means [Allow].
 type Overlap string
 
-// The overlaps.
+// Overlap policies.
 const (
-	Allow       Overlap = "allow" // it is enqueued all the same
-	SkipOverlap Overlap = "skip"  // that run is left out
+	Allow       Overlap = "allow" // enqueue anyway
+	SkipOverlap Overlap = "skip"  // skip the run
 )
 
-// Missed says what happens with runs that are found more than 10 s late,
-// but not more than the task's grace. The zero value is [MissedOne].
+// Missed is the policy for runs more than 10 s late, but within the task's grace. The zero value means [MissedOne].
 type Missed string
 
-// The ways to make up.
+// Policies for missed runs.
 const (
-	// MissedOne makes up for all of them by the latest, unless a newer run is
-	// due anyway.
+	// MissedOne enqueues only the latest, or none if a newer run is due anyway.
 	MissedOne  Missed = "one"
-	MissedAll  Missed = "all"  // makes up for every one
-	MissedSkip Missed = "skip" // leaves missed runs out
+	MissedAll  Missed = "all"  // enqueue all
+	MissedSkip Missed = "skip" // skip all
 )
 
-// taskReader reads the keys of one task.
 type taskReader struct {
 	*reader
 	task             *Task
@@ -89,7 +80,6 @@ type taskReader struct {
 	lines            map[string]int
 }
 
-// take reads one key.
 func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	line := pair.Line
 	if key == "attributes" {
@@ -109,7 +99,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// refuseFor refuses a value for an error, if there is one, whose advice follows its first colon.
+// refuseFor reports an error, if any. The hint follows its first colon.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -117,7 +107,7 @@ func (r *reader) refuseFor(line int, key string, err error) {
 	}
 }
 
-// writeLine and examples are the advice for a key without a usable value.
+// writeLine and examples form the hint for a key with an unusable value.
 const writeLine = "write a line such as "
 
 var examples = map[string]string{
@@ -126,7 +116,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// set takes a value. The error has the advice after its first colon.
+// set parses a value. The hint follows the error's first colon.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -160,7 +150,7 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// checkQueue takes a name, a URL or an ARN; what a name may be is SQS's rule.
+// checkQueue accepts a name, URL or ARN. Names follow the rules of SQS.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -177,7 +167,7 @@ func checkQueue(text string) error {
 	return nil
 }
 
-// finish checks what needs more than one key.
+// finish validates combinations of keys.
 func (r *taskReader) finish() {
 	for _, key := range []string{"name", "url", "schedule"} {
 		if r.lines[key] == 0 {
@@ -195,7 +185,7 @@ func (r *taskReader) finish() {
 	}
 }
 
-// loadZone finds a time zone; "" is UTC.
+// loadZone returns a time zone; "" means UTC.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("the time zone %s is different on each machine", name)
@@ -207,8 +197,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// leavesInClear reports whether a URL leads to another machine without encryption. A
-// file of tasks often comes with the app: where signed calls go is not for it to say.
+// leavesInClear reports whether a URL refers to another machine without encryption. A file of tasks often comes with
+// the app and must not redirect signed calls.
 func leavesInClear(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -229,7 +219,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkText refuses what a queue would refuse.
+// checkText rejects characters that queues do not accept.
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
@@ -239,7 +229,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// duration reads "30s", "5m", or a number of seconds.
+// duration parses "30s", "5m" or a number of seconds.
 func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil {
@@ -263,7 +253,7 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
 }
 
-// attributes reads the map of further message attributes.
+// attributes reads additional message attributes.
 func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	const hint = `write a map below it, such as "  tenant: blue"`
 	if pair.Value.Kind != yamlfile.Mapping {
@@ -296,7 +286,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// attributeName reports whether SQS takes the name and it is not one of ours.
+// attributeName reports whether a name is valid for SQS and not reserved.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words describes the schedule in English, with its zone: "every day at 23:00
-// UTC". It is the empty string for the zero Schedule.
+// Words describes the schedule in English with its time zone, such as "every day at 23:00 UTC", or "" for the zero
+// Schedule.
 func (s Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -30,8 +30,7 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// timeWords describes minutes and hours: "at 23:00" where the hours are
-// certain, "every 15 minutes" and the like where they are not.
+// timeWords describes minutes and hours, such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -67,12 +66,11 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// dayWords describes the days; "" when it is every day.
+// dayWords describes the days, or returns "" for every day.
 func (s Schedule) dayWords() string {
 	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
 	date, week := "", ""
-	// A field written as * leaves the days to the other; any other field takes
-	// part, even if it names every day.
+	// A * leaves the choice of days to the other field. Any other value takes part, even if it names every day.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
 		date = "on " + plural("day", dom) + " of the month"
@@ -100,14 +98,14 @@ func (s Schedule) dayWords() string {
 	return days + " in " + list(names)
 }
 
-// star marks a field that was written as *.
+// star marks a field written as *.
 const star = 1 << 63
 
 func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
 		return "from Monday to Friday"
 	}
-	if days[0] == 0 { // Sunday stands last
+	if days[0] == 0 { // Sunday last
 		days = append(days[1:], 0)
 	}
 	var names []string
@@ -117,7 +115,6 @@ func weekdays(days []int) string {
 	return "on " + list(names)
 }
 
-// members returns the numbers of a set, in order.
 func members(bits uint64, low, top int) []int {
 	var all []int
 	for i := low; i <= top; i++ {
@@ -128,8 +125,7 @@ func members(bits uint64, low, top int) []int {
 	return all
 }
 
-// stride returns n when values are every n-th number from 0 and n divides the
-// cycle, so that the distance is the same everywhere; else 0.
+// stride returns n if values are the multiples of n from 0 and n divides cycle; otherwise 0.
 func stride(values []int, cycle int) int {
 	if len(values) < 2 || cycle%len(values) != 0 {
 		return 0
@@ -143,7 +139,7 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// plural is "day 1", "days 1 and 15", "hours 9 to 17".
+// plural returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
 func plural(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])
@@ -158,7 +154,7 @@ func plural(what string, values []int) string {
 	return what + "s " + list(texts)
 }
 
-// list joins with commas and a last "and".
+// list joins items with commas and a final "and".
 func list(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")

@@ -1,7 +1,7 @@
 // Package tasks runs the periodic tasks of one environment.
 //
-// Package periodic knows when tasks are due, and package leader elects the instance that
-// enqueues them. This package connects the two with a file, a registry and a queue:
+// Package periodic determines when tasks are due, and package leader elects the instance that enqueues them. This
+// package connects them with a file, a registry and a queue:
 //
 //	cron.yaml --> File --> Manager --> periodic.Scheduler --> registry --> queue
 //	                          |              ^                   ^
@@ -10,27 +10,24 @@
 //
 // # The registry
 //
-// Instances agree in a registry on the leader, on the scheduled runs that were enqueued, and
-// on the tasks that are paused. Which one is used follows from the settings and the queue:
+// Instances share the leader, the enqueued runs and the paused tasks in a registry. Settings and queue determine
+// which:
 //
-//   - The embedded queue: the broker's own file. A run and its message are one transaction.
-//   - A queue that another tendril serves: the same, over that server's endpoint. A server
-//     that does not answer yet is asked again, and tasks begin when it does.
-//   - A DynamoDB table, where one is named: a run is claimed, sent and marked.
-//   - The memory of this process, where it is declared the only instance.
-//   - None, where a leader would be needed and cannot be elected: tasks are listed and not
-//     scheduled, and the reason is logged and shown.
+//   - Embedded queue: the broker's database. A run and its message are one transaction.
+//   - Queue of another tendril: the same, over that server's endpoint. If the server does not respond, tasks start when
+//     it does.
+//   - DynamoDB table, if configured: a run is announced, sent and settled.
+//   - Memory, if this is declared the only instance.
+//   - Otherwise no leader can be elected. Tasks are listed but not scheduled, and the reason is logged and displayed.
 //
-// # What happens to the file
+// # The file
 //
-// The file is read before anything starts, so that a bad one stops the start. Afterwards
-// [Manager.Reload], a new version of the app and the watch of the file read it again; a bad
-// file changes nothing then. Tasks that come while the environment runs count from that
-// moment: missed runs from before are not caught up.
+// The file is read before startup, and an invalid one prevents it. [Manager.Reload], a new version of the app and
+// changes of the file read it again; an invalid file then changes nothing. Tasks added at run time count from that
+// moment: earlier runs are not caught up.
 //
 // # Deliveries
 //
-// The middleware of deliveries reports each delivery of a run to [Manager.Account], for the
-// history and for tasks whose runs must not overlap. Where only runs that the registry
-// has are trusted, it asks [Manager.Known].
+// The delivery middleware reports runs to [Manager.Account], for the history and for tasks whose runs must not
+// overlap. If only runs in the registry are trusted, it calls [Manager.Known].
 package tasks

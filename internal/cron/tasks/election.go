@@ -8,20 +8,20 @@ import (
 	"tendril/internal/cron/leader"
 )
 
-// Election is the part of this instance in the election of the leader. There is one elector for
-// everything that only the leader does.
+// Election is this instance's part in the election of a leader. One elector serves everything that only the leader
+// does.
 type Election struct {
 	registry *finder
-	// localTerm is the term of a declared only instance. It differs after a restart, so that a run that an earlier
-	// process announced and did not settle is another's: sending it again takes a second try.
+	// localTerm is the term of an instance declared to be the only one. It differs after a restart, so that a run
+	// announced but not settled by the previous process counts as another leader's.
 	localTerm int64
 	opts      leader.Options
-	elector   atomic.Pointer[leader.Elector] // nil while there is nothing to agree in
-	made      chan struct{}                  // closed when elector is there
-	joined    atomic.Bool                    // also without tasks
+	elector   atomic.Pointer[leader.Elector] // nil without a registry
+	made      chan struct{}                  // closed when elector is set
+	joined    atomic.Bool                    // even without tasks
 }
 
-// join makes the elector, unless this is the only instance. It is called by one goroutine at a time.
+// join creates the elector, unless this is the only instance. It is not safe for concurrent use.
 func (e *Election) join(reg *sharedRegistry) error {
 	if e.registry.opts.Local || e.elector.Load() != nil {
 		return nil
@@ -51,7 +51,7 @@ func (e *Election) Changed() <-chan struct{} {
 	return nil
 }
 
-// run lets the elector run, as soon as there is one, until ctx is done.
+// run runs the elector, once it exists, until ctx is done.
 func (e *Election) run(ctx context.Context) {
 	select {
 	case <-e.made:
@@ -60,15 +60,15 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election also without tasks, for others that only the leader may do.
-// elected is false where there is nothing to agree in. It is called before the tasks start.
+// Join takes part in the election even without tasks, for other work of the leader. elected is false without a
+// registry. Call it before the tasks start.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
 	return e.registry.opts.Local || e.elector.Load() != nil || e.registry.undecided.Load(), err
 }
 
-// rejoin looks for the registry, and takes part when that was asked for and there is one.
+// rejoin finds the registry and takes part if Join was called.
 func (e *Election) rejoin(ctx context.Context) error {
 	reg, err := e.registry.open(ctx)
 	if err == nil && reg != nil && e.joined.Load() {
@@ -77,8 +77,7 @@ func (e *Election) rejoin(ctx context.Context) error {
 	return err
 }
 
-// IsLeader reports whether this instance may do what only one may do: it is elected, or there
-// is nothing to agree in. While that is not known it may not.
+// IsLeader reports whether this instance may do the leader's work: it is elected, or there is certainly no registry.
 func (e *Election) IsLeader() bool {
 	if _, leads := e.Term(); leads || e.elector.Load() != nil {
 		return leads
@@ -86,7 +85,7 @@ func (e *Election) IsLeader() bool {
 	return !e.registry.undecided.Load() && e.registry.found.Load() == nil
 }
 
-// Status returns who leads.
+// Status returns the current leader.
 func (e *Election) Status() api.Leader {
 	l := e.elector.Load()
 	if l == nil {

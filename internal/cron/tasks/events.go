@@ -9,15 +9,14 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Observers receive the events, for metrics. Every field may be nil.
+// Observers receive events for metrics. Each may be nil.
 type Observers struct {
 	Scheduler periodic.Events
 	Leader    leader.Events
-	// Reloaded follows each reading of the file while the environment runs.
+	// Reloaded is called after each reload of the file.
 	Reloaded func(error)
 }
 
-// leaderEvents are the listeners of the elector.
 func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() bool) *leader.Events {
 	return &leader.Events{
 		Elected: func(e leader.Elected) {
@@ -42,7 +41,7 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	}
 }
 
-// schedulerEvents are the listeners of the scheduler. reasons returns why tasks are paused.
+// schedulerEvents returns the scheduler's listeners. reasons returns the reasons of paused tasks.
 func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {

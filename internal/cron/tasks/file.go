@@ -16,17 +16,17 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// File is a cron.yaml that was read.
+// File is a cron.yaml.
 type File struct {
-	// Path is the file's path; "" without a file.
+	// Path is "" without a file.
 	Path string
-	// Tasks are its tasks; nil without a file.
+	// Tasks is nil without a file.
 	Tasks *periodic.File
 
-	stamp string // changes when the file does
+	stamp string // changes with the file
 }
 
-// Open reads the file of tasks at path and logs its warnings; no file for "".
+// Open reads the file at path, if any, and logs its warnings.
 func Open(path string, log *slog.Logger) (File, error) {
 	if path == "" {
 		return File{}, nil
@@ -46,8 +46,8 @@ func Open(path string, log *slog.Logger) (File, error) {
 	return f, nil
 }
 
-// Read reads a cron.yaml from disk, bounded. The error is a [*periodic.Error] when the file
-// is wrong. A FIFO or a device is refused, and not waited for.
+// Read reads a cron.yaml of limited size. The error is a [*periodic.Error] if the content is invalid. FIFOs and
+// devices are rejected without blocking.
 func Read(path string) (*periodic.File, error) {
 	data, err := readRegular(path)
 	if err != nil {
@@ -70,30 +70,29 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }
 
-// stamp changes when a file does; "" when it is not there.
+// stamp returns a value that changes with the file, or "" if the file does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
 	}
-	inode := uint64(0) // a file of the same size and time may have been moved here
+	inode := uint64(0) // a file with the same size and time may have replaced this one
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(stat.Ino)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// watchedFile is the file of tasks in force. Only the holder of Manager.changing sets it.
+// watchedFile is the active file. Only the holder of Manager.changing sets it.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
-	seen    atomic.Value         // the stamp, a string, that was looked at last
-	absent  atomic.Int32         // looks in a row that found no file
+	seen    atomic.Value         // last stamp checked, a string
+	absent  atomic.Int32         // consecutive checks without a file
 }
 
-// path is the file's path; "" without a file.
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks are the file's tasks, scheduled or not.
+// tasks returns the file's tasks, scheduled or not.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -101,31 +100,29 @@ func (f *watchedFile) tasks() []periodic.Task {
 	return nil
 }
 
-// mayOverlap reports whether the runs of a task may overlap.
 func (f *watchedFile) mayOverlap(task string) bool {
 	return !slices.ContainsFunc(f.tasks(), func(t periodic.Task) bool {
 		return t.Name == task && t.Overlap == periodic.SkipOverlap
 	})
 }
 
-// setPath makes the next reload read another file.
+// setPath sets the path for the next reload.
 func (f *watchedFile) setPath(path string) {
 	file := *f.inForce.Load()
 	file.Path = path
 	f.inForce.Store(&file)
 }
 
-// set replaces the file.
 func (f *watchedFile) set(now File) {
 	f.inForce.Store(&now)
 	f.seen.Store(now.stamp)
 }
 
-// absentLooks is how many looks in a row find no file before it counts as deleted: while it is being replaced it may be
-// away for a moment.
+// absentLooks is the number of consecutive checks after which a missing file counts as deleted. It may be missing
+// briefly while being replaced.
 const absentLooks = 3
 
-// changed reports whether the file changed, or was deleted, since it was looked at last.
+// changed reports whether the file was changed or deleted since the last check.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -136,8 +133,8 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// reread reads the file again. Without one there are no tasks, and neither when it is gone,
-// unless it is required.
+// reread reads the file again. Without a path there are no tasks. A missing file also means no tasks, unless
+// required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
@@ -155,7 +152,7 @@ func (f *watchedFile) reread(required bool) (File, error) {
 	return now, nil
 }
 
-// watchInterval is how often the file of tasks is looked at for changes.
+// watchInterval is the interval for checking the file.
 const watchInterval = 2 * time.Second
 
 // watch calls reload when the file has changed, until ctx is done.

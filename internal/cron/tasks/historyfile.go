@@ -16,19 +16,19 @@ import (
 	"tendril/queue"
 )
 
-// HistoryFile is the name of the file of the data directory with the runs that this instance remembers.
+// HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// historyInterval is the time between two writes of the file, where there are new outcomes: what a kill costs.
+// historyInterval is the interval for writing new outcomes, and the most that a kill loses.
 const historyInterval = 5 * time.Second
 
-// storedHistory is the content of the file: the runs as the console shows them, the newest first.
+// storedHistory is the file's content, newest run first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes the history to its file from time to time, until ctx is done, and then once more. It is stopped
-// after the workers, whose last deliveries count too.
+// KeepHistory writes changes of the history to its file, until ctx is done and once after that. Stop it after the
+// workers to include their last deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return
@@ -75,7 +75,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.Replace(path, data, 0o600)
 }
 
-// readHistory returns the runs in a file, the oldest first. A file that is missing has none, nor has the path "".
+// readHistory returns the runs in a file, oldest first. A missing file and the path "" have none.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil
@@ -102,7 +102,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 	return runs
 }
 
-// storedRun is the reverse of taskRun.
+// storedRun is the inverse of taskRun.
 func storedRun(r *api.TaskRun) periodic.Run {
 	run := periodic.Run{
 		Task: r.Task, ID: r.RunID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,

@@ -17,35 +17,32 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// File is the file of tasks as it was read before the start.
+	// File is the file read before startup.
 	File File
-	// Required says that the settings name the file. Else it is one of the app's folder: when
-	// it is gone, there are no tasks.
+	// Required means that the settings name the file. Otherwise it is in the app's directory, and may be deleted if
+	// there are no more tasks.
 	Required bool
-	// Registry says where the instances agree.
 	Registry RegistryOptions
-	// Lease is for how long a leader leads without renewing; 0 means the default of package
-	// leader. Address is shown to the other instances: where this one's console is.
+	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the console's
+	// address, for other instances.
 	Lease   time.Duration
 	Address string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
 	HasWorker func(queue string) bool
-	// Pauses keep the pauses of tasks where the registry cannot; nil for this run of the process only.
+	// Pauses stores paused tasks if the registry cannot; nil means in memory only.
 	Pauses PauseStore
-	// HistoryFile is the path of the file with the runs that are remembered over restarts; "" keeps them in memory.
+	// HistoryFile is the path of the history file; "" means in memory only.
 	HistoryFile string
-	// Observers receive the events.
-	Observers Observers
-	// Stopping is closed when the environment begins to stop: nothing is begun after that.
+	Observers   Observers
+	// Stopping is closed when shutdown starts. Nothing is started after that.
 	Stopping <-chan struct{}
-	// Wall is the time of day; nil means time.Now.
+	// Wall returns the time of day; nil means time.Now.
 	Wall func() time.Time
-	// Log receives what happens; nil discards it.
+	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Manager has the periodic tasks of one environment. All methods may be called at any time,
-// by any goroutine, but for Open and Start, which begin it.
+// Manager manages an environment's periodic tasks. All methods except Open and Start are safe for concurrent use.
 type Manager struct {
 	opts     Options
 	log      *slog.Logger
@@ -53,30 +50,29 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// changing holds one token: its holder may replace the schedule.
+	// changing contains one token, required for replacing the schedule.
 	changing chan struct{}
-	current  atomic.Pointer[schedule] // nil while there are no tasks
+	current  atomic.Pointer[schedule] // nil without tasks
 
-	// run is done when Stop is called; work are the goroutines that it waits for.
+	// run is done when Stop is called. Stop waits for work.
 	run     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	started atomic.Bool
 }
 
-// schedule is what enqueues the tasks, on whichever instance leads.
+// schedule enqueues the tasks if this instance leads.
 type schedule struct {
-	scheduler *periodic.Scheduler // nil when nothing is scheduled
-	off       string              // why
+	scheduler *periodic.Scheduler // nil if nothing is scheduled
+	off       string              // the reason if nothing is scheduled
 	pauses    *pauses
 	account   *Account
 }
 
-// ErrNotScheduled means that there are tasks, and no instance that can be trusted to enqueue
-// each run once.
+// ErrNotScheduled means that there are tasks, but no instance can be trusted to enqueue each run once.
 var ErrNotScheduled = errors.New("nothing is scheduled")
 
-// New returns the tasks of a file. [Manager.Open] comes next.
+// New returns a manager. Call [Manager.Open] next.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
@@ -92,8 +88,8 @@ func New(opts Options) *Manager {
 	return m
 }
 
-// Open makes the scheduler and the elector, where there are tasks. Nothing runs yet. It opens the
-// registry also where it is only asked for runs of others' tasks.
+// Open creates the scheduler and the elector, if there are tasks, without starting them. With trustRegistry it opens
+// the registry even without tasks.
 func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
 	if m.opts.File.Tasks == nil {
 		if !trustRegistry {
@@ -109,7 +105,6 @@ func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
 	return err
 }
 
-// newSchedule makes what enqueues tasks. Nothing runs yet.
 func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*schedule, error) {
 	reg, err := m.registry.open(ctx)
 	if err != nil {
@@ -134,7 +129,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // nothing is read over a network
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // reads nothing over a network
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}
@@ -160,7 +155,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	return s, nil
 }
 
-// Stop ends the scheduling and releases the lease, before ctx is done.
+// Stop stops scheduling and releases the lease. ctx limits its duration.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.stop()
 	ended := make(chan struct{})
@@ -178,7 +173,6 @@ func (m *Manager) Stop(ctx context.Context) error {
 	}
 }
 
-// stopping reports whether the environment stops.
 func (m *Manager) stopping() bool {
 	select {
 	case <-m.opts.Stopping:
@@ -190,7 +184,7 @@ func (m *Manager) stopping() bool {
 	}
 }
 
-// Account returns what keeps account of deliveries; nil while nothing is scheduled.
+// Account returns the accounting of deliveries, or nil if nothing is scheduled.
 func (m *Manager) Account() *Account {
 	if s := m.current.Load(); s != nil && s.scheduler != nil {
 		return s.account
@@ -198,8 +192,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether the previous run of a task is unfinished: the app works on it
-// here, or its message still lies in an embedded queue. What others work on is in the registry.
+// unfinished reports whether the previous run of a task is unfinished: it is in flight on this instance, or its
+// message is in an embedded queue. The registry knows about other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {
@@ -220,17 +214,17 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 	return false
 }
 
-// Account keeps account of the deliveries of scheduled runs. It is safe for concurrent use.
+// Account records deliveries of scheduled runs. It is safe for concurrent use.
 type Account struct {
 	scheduler  *periodic.Scheduler
 	mayOverlap func(task string) bool
-	shared     *runningTasks // nil where there are no other instances
+	shared     *runningTasks // nil without other instances
 
 	mu     sync.Mutex
 	inWork map[string]int // deliveries by task
 }
 
-// Begun records that a run of a task is delivered now.
+// Begun records the start of a run's delivery.
 func (a *Account) Begun(task string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,7 +234,7 @@ func (a *Account) Begun(task string) {
 	}
 }
 
-// Ended records how the delivery of a run ended.
+// Ended records the end of a run's delivery.
 func (a *Account) Ended(outcome periodic.Outcome) {
 	a.mu.Lock()
 	if a.inWork[outcome.Task]--; a.inWork[outcome.Task] == 0 {

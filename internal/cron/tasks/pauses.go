@@ -13,19 +13,18 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// pauseTimeout limits the question which tasks are paused.
 const pauseTimeout = 10 * time.Second
 
-// pauses are the tasks that are paused, as far as known here.
+// pauses contains the paused tasks as known to this instance.
 type pauses struct {
-	store    PauseStore    // nil if they are not kept
-	interval time.Duration // of looks for pauses by other instances; 0 where there are none
+	store    PauseStore    // nil if pauses are not stored
+	interval time.Duration // for reading other instances' pauses; 0 without other instances
 
 	setting sync.Mutex
-	reasons atomic.Pointer[map[string]string] // by task; nil before the first
+	reasons atomic.Pointer[map[string]string] // by task; nil before the first pause
 }
 
-// all returns why tasks are paused. The map is never changed.
+// all returns the reasons of paused tasks. The map is never modified.
 func (p *pauses) all() map[string]string {
 	if reasons := p.reasons.Load(); reasons != nil {
 		return *reasons
@@ -33,7 +32,7 @@ func (p *pauses) all() map[string]string {
 	return nil
 }
 
-// set tells the registry that a task is paused, or no longer is, and remembers the reason.
+// set stores a pause or its end.
 func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {
@@ -52,7 +51,7 @@ func (p *pauses) set(ctx context.Context, task, reason string, paused bool) erro
 	return nil
 }
 
-// read asks the registry which tasks are paused; when that cannot be known, none.
+// read returns the paused tasks, or none if they are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil
@@ -67,7 +66,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(reasons))
 }
 
-// follow applies the pauses that other instances make, until ctx is done.
+// follow applies pauses by other instances until ctx is done.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return
@@ -84,7 +83,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 
 		reasons, err := p.store.Paused(ctx)
 		if err != nil {
-			continue // the known pauses stay in force
+			continue // keep the known pauses
 		}
 
 		p.reasons.Store(&reasons)

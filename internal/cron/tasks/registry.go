@@ -19,84 +19,83 @@ import (
 	"tendril/queue"
 )
 
-// sharedRegistry is where instances agree on who leads, which runs were enqueued, and which tasks are paused.
+// sharedRegistry is the registry shared with other instances.
 type sharedRegistry struct {
-	leases leader.Store // nil where no leader can be elected
+	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
-	pauses PauseStore // nil where the registry keeps none
-	// pauseInterval is how often pauses by other instances are read.
+	pauses PauseStore // nil if the registry stores no pauses
+	// pauseInterval is the interval for reading other instances' pauses.
 	pauseInterval time.Duration
-	// checked is closed when it is known whether the registry is there; nil where that is known at once.
+	// checked is closed when the registry's availability is known; nil if known immediately.
 	checked <-chan struct{}
 }
 
-// runRegistry has the scheduled runs and pauses of one environment: [registry.Runs], here or on another server.
+// runRegistry stores an environment's scheduled runs and pauses: [registry.Runs], here or on another server.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
-	// Known reports whether a run was enqueued with a message to this path.
+	// Known reports whether a run was enqueued with a message for this path.
 	Known(ctx context.Context, runID, path string) (bool, error)
 }
 
-// PauseStore keeps the tasks that a person paused.
+// PauseStore stores paused tasks.
 type PauseStore interface {
-	// SetPaused records that a task is paused, for a reason that may be "", or no longer is.
+	// SetPaused pauses or resumes a task. reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	// Paused returns the reasons by task.
+	// Paused returns the reasons of paused tasks by task.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
-// RegistryOptions say where the registry of an environment is looked for.
+// RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// Queue is the name of the environment's first queue, and QueueURL its URL.
+	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
-	// Broker has that queue; nil for one that is served elsewhere.
+	// Broker contains that queue; nil if it is served elsewhere.
 	Broker *broker.Broker
-	// SQS and Home are the connection to a queue that is served elsewhere, and the queue.
+	// SQS and Home are the client and the queue if served elsewhere.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is the token of the registry of a tendril that serves the queue, if it has one. Insecure sends it to servers
-	// that do not prove that they know it.
+	// Token is the registry token of the tendril that serves the queue, if any. Insecure sends it to servers that do
+	// not prove that they know it.
 	Token    string
 	Insecure bool
-	// Local declares this instance the only one: no leader is elected.
+	// Local declares this instance to be the only one, so that no leader is elected.
 	Local bool
-	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it, with Tags.
+	// Table is a DynamoDB table in Region, or "". Create creates it with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
-	// SDK receives what the AWS SDK logs.
+	// SDK receives the AWS SDK's log messages.
 	SDK aws.LogFunc
 }
 
-// How often an instance looks for pauses by others. A look at DynamoDB costs.
+// Intervals for reading other instances' pauses. Reads of DynamoDB cost money.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
 )
 
-// registryTimeout is how long the tasks, and where the server of the queue keeps the registry the start, wait for a
-// registry at first.
+// registryTimeout limits the initial wait for a registry.
 const registryTimeout = time.Second
 
-// finder finds the registry of an environment, and keeps it.
+// finder finds an environment's registry.
 type finder struct {
 	opts RegistryOptions
 	lead registry.Leadership
 	log  *slog.Logger
 
-	found atomic.Pointer[sharedRegistry] // nil while nothing asked for it, and where there is none
-	// undecided says that the queue's server did not tell yet whether it has a registry.
+	found atomic.Pointer[sharedRegistry] // nil before the first open, or without a registry
+	// undecided means that the queue's server has not reported yet whether it has a registry.
 	undecided atomic.Bool
-	// refusal is why this instance cannot use it, as a string; "" where that is not why.
+	// refusal is the reason, a string, why this instance cannot use the registry, or "".
 	refusal atomic.Value
 
-	cleanup atomic.Pointer[func()] // nil for none
+	cleanup atomic.Pointer[func()] // may be nil
 }
 
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-// open finds the registry, once; nil when there is none.
+// open finds the registry once. It returns nil if there is none.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	if reg = f.found.Load(); reg != nil {
 		return reg, nil
@@ -116,7 +115,6 @@ func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	return reg, err
 }
 
-// close ends what open began.
 func (f *finder) close() {
 	if end := f.cleanup.Swap(nil); end != nil {
 		(*end)()
@@ -127,7 +125,6 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 	return &sharedRegistry{leases: leases, runs: runs, pauses: runs, pauseInterval: interval}
 }
 
-// scope names the records of this environment.
 func (f *finder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
@@ -136,9 +133,8 @@ func (f *finder) scope() registry.Scope {
 	return scope
 }
 
-// served is the registry of the tendril that serves the queue, or this process's memory where
-// it is declared the only instance; nil for neither, or while the server does not tell.
-// Amazon's own endpoints are not asked.
+// served returns the registry of the tendril that serves the queue, or one in memory if this is the only instance. It
+// returns nil for neither, and while the server does not respond. Amazon's endpoints are not called.
 func (f *finder) served(ctx context.Context) *sharedRegistry {
 	u, err := url.Parse(f.opts.QueueURL)
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
@@ -164,8 +160,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// probe finds out whether the server of the queue keeps a registry. Where it does not prove that it knows the token, it
-// is asked without one: another SQS server has no registry, and one that wants signatures needs no token.
+// probe reports whether the queue's server has a registry. If the server does not prove that it knows the token,
+// probe tries again without it: other SQS servers have no registry, and one that checks signatures needs no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -179,13 +175,13 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	switch {
 	case wrong == nil && (!found || bare.Signs()):
 		return bare, found, nil
-	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // it cannot answer now
+	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // no answer for now
 		return bare, false, wrong
 	}
 	return client, false, err
 }
 
-// refusalText says why the registry does not serve this instance; "" for an error of another kind.
+// refusalText returns the reason why the registry rejects this instance, or "" for other errors.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -198,8 +194,8 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table is the registry in a DynamoDB table, which is created where that was asked for. A table
-// that is missing stops no message: tasks wait until it is there.
+// table returns the registry in a DynamoDB table, created if requested. A missing table does not delay deliveries:
+// tasks wait for it.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -226,8 +222,8 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits until the registry was checked, which may create its table, or did not answer in time. The workers run
-// by then: no message waits for it.
+// await waits until the registry was checked, which may create its table, or until a timeout. The workers are already
+// running.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {
@@ -242,13 +238,13 @@ func (f *finder) await(ctx context.Context) {
 	}
 }
 
-// sentRuns are the runs of a queue that cannot recognise them.
+// sentRuns returns the runs for a queue that does not recognize them.
 func (f *finder) sentRuns(store registry.Store) *registry.Runs {
 	sender := &sqsSender{sqs: f.opts.SQS, name: f.opts.Queue, home: f.opts.Home, queues: map[string]*aws.Queue{}}
 	return registry.NewSentRuns(store, f.scope(), sender, f.lead)
 }
 
-// known reports whether the registry has a run, with the path that its message goes to.
+// known reports whether the registry contains a run with this path.
 func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
 	if reg := f.found.Load(); reg != nil {
 		return reg.runs.Known(ctx, id, path)

@@ -13,14 +13,12 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// errStarting is for what needs the tasks to run.
 var errStarting = errors.New("the environment is starting")
 
-// errStopped says that something was not begun since the environment stops.
 var errStopped = errors.New("the environment stops")
 
-// Start lets the scheduler and the elector run, and goes on looking for a registry that Open
-// did not find out about. It waits up to a second, or until ctx is done, for a registry table that is being checked.
+// Start starts the scheduler and the elector, and continues to search for an undecided registry. It waits up to a
+// second, or until ctx is done, for a registry table that is being checked.
 func (m *Manager) Start(ctx context.Context) {
 	m.registry.await(ctx)
 	m.started.Store(true)
@@ -33,12 +31,12 @@ func (m *Manager) Start(ctx context.Context) {
 	}
 }
 
-// schedule lets a scheduler run.
+// schedule starts a scheduler.
 func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
-		if m.opts.Registry.Broker == nil { // elsewhere it may take a while, which deliveries do not wait for
+		if m.opts.Registry.Broker == nil { // a network read, which deliveries must not wait for
 			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name) // one that this file does not have
+				_ = s.scheduler.Pause(name) // unknown tasks are ignored
 			}
 		}
 		s.scheduler.Run(m.run)
@@ -53,7 +51,7 @@ func (m *Manager) schedule(s *schedule) {
 	})
 }
 
-// Reload reads the file of tasks again and puts it in force. On an error the old tasks stay.
+// Reload reads the file again and applies it. After an error the previous tasks stay.
 func (m *Manager) Reload() error {
 	if !m.started.Load() {
 		return errStarting
@@ -66,8 +64,7 @@ func (m *Manager) Reload() error {
 	})
 }
 
-// Refresh puts the file of tasks in force as it is now. dir is the app's folder, into which one
-// may have come; "" for none.
+// Refresh applies the current file. dir is the app's directory, which may contain a new file, or "".
 func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
@@ -81,7 +78,7 @@ func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	})
 }
 
-// Adopt puts the tasks of a new version of the app in force, whose file is at path, "" for none.
+// Adopt applies the tasks of a new version of the app. path may be "".
 func (m *Manager) Adopt(ctx context.Context, path string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		m.file.setPath(path)
@@ -89,7 +86,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// change makes one change after the other. Its context ends with ctx, and when a stop begins.
+// change serializes changes. The context of do is canceled with ctx and when shutdown starts.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,7 +111,7 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	return do(ctx)
 }
 
-// refresh reloads the tasks, or begins those of the file where none were scheduled before.
+// refresh reloads the tasks, or schedules them if none were scheduled.
 func (m *Manager) refresh(ctx context.Context) error {
 	switch s := m.current.Load(); {
 	case s != nil && s.scheduler != nil:
@@ -122,7 +119,7 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case m.file.path() != "":
 		return m.begin(ctx)
 	default:
-		m.current.Store(nil) // they were never scheduled, and are no more
+		m.current.Store(nil) // they were never scheduled and are gone
 		return nil
 	}
 }
@@ -146,8 +143,7 @@ func (m *Manager) reload() (err error) {
 	return nil
 }
 
-// begin schedules the tasks of the file, where none were scheduled before. It is given up when
-// a stop begins.
+// begin schedules the file's tasks for the first time, unless shutdown starts.
 func (m *Manager) begin(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
@@ -155,10 +151,10 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 
-	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
+	s, err := m.newSchedule(ctx, nil) // without tasks first, because runs due before now are not caught up
 	m.registry.await(ctx)
 	switch {
-	case m.stopping(): // asked directly: ctx ends a moment after the stop began
+	case m.stopping(): // checked directly, because ctx is canceled slightly later
 		return errStopped
 	case err != nil:
 		return err
@@ -176,9 +172,9 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// placed returns the tasks of a file, which may be nil, where those whose own queue nobody here works on go to the
-// first queue. An embedded queue is made, and given a worker, at the start. A queue elsewhere may be another
-// environment's, and is looked up again with each run.
+// placed returns the file's tasks, with those for embedded queues without a worker moved to the first queue. Embedded
+// queues are created, and get a worker, at startup. A queue elsewhere may belong to another environment and is looked
+// up for each run. file may be nil.
 func (o *Options) placed(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -196,19 +192,18 @@ func (o *Options) placed(file *periodic.File) *periodic.File {
 	return &here
 }
 
-// isMissing reports whether a task's own queue, "" for none, is an embedded one that nobody here works on.
+// isMissing reports whether a task's own queue is an embedded one without a worker.
 func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
 
-// Pauses between two looks for a registry whose server did not tell.
+// Delays between searches for a registry.
 const (
 	firstSeekPause   = time.Second
 	longestSeekPause = 30 * time.Second
 )
 
-// seekRegistry goes on looking for a registry until the server of the queue tells. Then the
-// periodic tasks begin, if there is one.
+// seekRegistry searches for the registry until the queue's server responds, and then starts the tasks if it has one.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

@@ -13,24 +13,24 @@ import (
 	"tendril/queue"
 )
 
-// Times of the leases of running tasks. A run that is over within markAfter needs no lease: the
-// next one is not due by then.
+// Times for leases of running tasks. A run shorter than markAfter needs no lease, because the next one is not due
+// yet.
 const (
 	markAfter = time.Second
 	markLease = time.Minute
 	markRenew = markLease / 3
 	markRetry = 5 * time.Second
-	markLimit = 10 * time.Second // of one call
+	markLimit = 10 * time.Second // per call
 )
 
-// runningTasks tells the other instances which tasks run here, and knows which run there: those
-// whose runs must not overlap. An instance that delivers a run of such a task holds a lease for it.
+// runningTasks shares with other instances which tasks are running, for tasks whose runs must not overlap. An
+// instance that delivers a run of such a task holds a lease for it.
 type runningTasks struct {
 	store leader.Store
-	// queue is part of the names of the leases; owner names this instance in them.
+	// queue is part of the leases' names, owner is this instance.
 	queue, owner string
 	log          *slog.Logger
-	run          context.Context // nothing is written any more when it is done: the leases end by themselves
+	run          context.Context // when it is done, nothing is written; the leases expire
 	work         *sync.WaitGroup
 
 	mu   sync.Mutex
@@ -38,13 +38,13 @@ type runningTasks struct {
 	seen map[string]seenLease          // by task
 }
 
-// seenLease is a version of a lease, and when it was seen first.
+// seenLease is a lease's version and when it was first seen.
 type seenLease struct {
 	version string
 	at      time.Time
 }
 
-// begin holds the lease of a task that runs here, until end.
+// begin holds the task's lease until end.
 func (r *runningTasks) begin(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *runningTasks) end(task string) {
 	}
 }
 
-// hold takes and renews the lease until holding ends, and gives it up then.
+// hold acquires and renews the lease until holding ends, and then releases it.
 func (r *runningTasks) hold(holding context.Context, task string) {
 	var stored queue.Lease
 	taken := false
@@ -74,7 +74,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 		case <-time.After(pause):
 		case <-holding.Done():
 			if taken && r.run.Err() == nil {
-				_, _ = r.write(task, stored, true) // else it ends by itself
+				_, _ = r.write(task, stored, true) // otherwise it expires
 			}
 			return
 		}
@@ -91,8 +91,8 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 	}
 }
 
-// write replaces the lease, whoever holds it: of two instances that run the task the last one to
-// write is the one that others wait for.
+// write replaces the lease regardless of its holder. If two instances run the task, others wait for the last one to
+// write.
 func (r *runningTasks) write(task string, stored queue.Lease, released bool) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()
@@ -104,8 +104,8 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// elsewhere reports whether another instance runs a task. An instance that died holds its lease
-// until that was seen unchanged for as long as it lasts.
+// elsewhere reports whether another instance is running a task. A dead instance's lease expires after it was seen
+// unchanged for its duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

@@ -14,10 +14,10 @@ import (
 	"tendril/queue"
 )
 
-// Any reports whether there are tasks, or a file of them.
+// Any reports whether there are tasks or a file.
 func (m *Manager) Any() bool { return m.file.path() != "" || m.current.Load() != nil }
 
-// Off says why the tasks are not scheduled; "" when they are, or when there are none.
+// Off returns the reason why the tasks are not scheduled, or "".
 func (m *Manager) Off() string {
 	if s := m.current.Load(); s != nil {
 		return s.off
@@ -25,7 +25,6 @@ func (m *Manager) Off() string {
 	return ""
 }
 
-// scheduled returns what enqueues the tasks, or says why nothing does.
 func (m *Manager) scheduled() (*schedule, error) {
 	s := m.current.Load()
 	switch {
@@ -39,7 +38,7 @@ func (m *Manager) scheduled() (*schedule, error) {
 	return s, nil
 }
 
-// Readings returns the scheduled tasks as they stand.
+// Readings returns the scheduled tasks' current state.
 func (m *Manager) Readings() []periodic.TaskStatus {
 	s, err := m.scheduled()
 	if err != nil {
@@ -54,10 +53,10 @@ func (m *Manager) Leading() bool {
 	return err == nil && m.election.Status().Leading
 }
 
-// Election is this instance's part in the election of the leader.
+// Election returns this instance's part in the election.
 func (m *Manager) Election() *Election { return m.election }
 
-// Count is how many tasks there are, scheduled or not.
+// Count returns the number of tasks, scheduled or not.
 func (m *Manager) Count() int {
 	if m.current.Load() == nil {
 		return 0
@@ -65,7 +64,7 @@ func (m *Manager) Count() int {
 	return len(m.file.tasks())
 }
 
-// Status returns the tasks as they stand.
+// Status returns the tasks' current state.
 func (m *Manager) Status() api.TasksStatus {
 	st := api.TasksStatus{File: m.file.path()}
 	s, err := m.scheduled()
@@ -108,8 +107,8 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns returns how many of the runs, the newest first, failed in a row, and why the newest of them did. Runs that
-// were left out or not delivered yet are passed over.
+// failedRuns returns the number of consecutive failures, newest run first, and the latest reason. Skipped and
+// undelivered runs are ignored.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -124,7 +123,7 @@ func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	return failed, reason
 }
 
-// Describe returns the tasks of a file, which are not scheduled.
+// Describe returns a file's tasks without scheduling them.
 func Describe(file *periodic.File) (all []api.Task) {
 	for i := range file.Tasks {
 		all = append(all, taskStatus(&file.Tasks[i]))
@@ -154,7 +153,7 @@ func taskRun(r periodic.Run) api.TaskRun {
 	return run
 }
 
-// History returns what is remembered of the runs of a task, or of all for "", the newest first.
+// History returns the known runs of a task, or of all tasks for "", newest first.
 func (m *Manager) History(task string) []api.TaskRun {
 	s, err := m.scheduled()
 	if err != nil {
@@ -167,7 +166,7 @@ func (m *Manager) History(task string) []api.TaskRun {
 	return runs
 }
 
-// Run enqueues one run of a task at once.
+// Run enqueues a run of a task immediately.
 func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 	s, err := m.scheduled()
 	if err == nil {
@@ -184,7 +183,7 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on every instance that shares the registry, if the registry keeps pauses; else on this one.
+// Pause pauses a task on every instance, if the registry stores pauses, or else on this one.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 	s, err := m.setPaused(ctx, task, reason, true)
 	if err != nil {
@@ -202,7 +201,6 @@ func (m *Manager) Resume(ctx context.Context, task string) error {
 	return s.scheduler.Resume(task)
 }
 
-// setPaused keeps the pause of a scheduled task, or its end.
 func (m *Manager) setPaused(ctx context.Context, task, reason string, paused bool) (*schedule, error) {
 	s, err := m.scheduled()
 	if err != nil {
@@ -214,7 +212,7 @@ func (m *Manager) setPaused(ctx context.Context, task, reason string, paused boo
 	return s, s.pauses.set(ctx, task, reason, paused)
 }
 
-// has returns an error when there is no task of that name.
+// has returns an error if the task does not exist.
 func (s *schedule) has(name, file string) error {
 	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
 		return nil
@@ -222,13 +220,13 @@ func (s *schedule) has(name, file string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file)
 }
 
-// Known reports whether the registry has the scheduled run of that id, with the path that its
-// message goes to. The error is [periodic.ErrUndecided] while it is not known whether there is a registry.
+// Known reports whether the registry contains a scheduled run with this path. The error is [periodic.ErrUndecided]
+// while the registry is undecided.
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
 
-// shownURL is the path of a task without its query, which may hold a secret.
+// shownURL omits the query, which may contain a secret.
 func shownURL(path string) string {
 	if path, _, query := strings.Cut(path, "?"); query {
 		return path + "?(hidden)"

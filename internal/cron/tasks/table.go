@@ -11,12 +11,11 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to the environment's first queue on Amazon SQS, or to another one that
-// a task names.
+// sqsSender sends runs to the environment's first queue on Amazon SQS or to a task's own queue.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string     // of the first queue
-	home *aws.Queue // the first queue itself
+	home *aws.Queue // the first queue
 
 	mu     sync.Mutex
 	queues map[string]*aws.Queue
@@ -48,7 +47,7 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks the table, or creates it, until ctx is done.
+// prepareTable checks or creates the table until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {
@@ -62,8 +61,7 @@ func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, 
 	}
 }
 
-// expireRecords makes the records of old runs leave the table, or logs that they do not.
-// Nothing waits for that.
+// expireRecords enables the expiry of old records, or logs that it is disabled.
 func expireRecords(ctx context.Context, table *aws.Table, name string, create bool, log *slog.Logger) {
 	if create {
 		if err := table.Expire(ctx); err != nil {
@@ -73,7 +71,7 @@ func expireRecords(ctx context.Context, table *aws.Table, name string, create bo
 	}
 	expires, attribute, err := table.Expires(ctx)
 	switch {
-	case err != nil: // to look takes a permission that nothing else needs
+	case err != nil: // this needs a permission that nothing else needs
 		log.Debug("time to live of the registry table not known", "table", name, "err", err)
 	case expires:
 	case attribute != "":

@@ -15,12 +15,11 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// TokenFile is the name of the file of the data directory with the token of the registry. It stays the same over
-// restarts, because other instances know it.
+// TokenFile is the name of the registry token's file in the data directory. The token stays the same across restarts,
+// because other instances know it.
 const TokenFile = "registry-token"
 
-// Token returns the token that callers of the registry in a data directory must show, and makes it where it is
-// missing.
+// Token returns the registry token in a data directory, creating it if missing.
 func Token(dataDir string) (string, error) {
 	path := filepath.Join(dataDir, TokenFile)
 	text, err := os.ReadFile(path)
@@ -34,8 +33,8 @@ func Token(dataDir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// ShareToken writes the token of a registry where the other environments of this user look for it: below the state
-// folder, by the address of the endpoint. It returns the file, "" where the folder is not known.
+// ShareToken stores a registry token in the state folder, by endpoint address, for the user's other environments. It
+// returns the file, or "" without a state folder.
 func ShareToken(stateFolder, endpoint, token string) (path string, err error) {
 	if path = sharedPath(stateFolder, endpoint); path == "" {
 		return "", nil
@@ -44,7 +43,7 @@ func ShareToken(stateFolder, endpoint, token string) (path string, err error) {
 	return path, cmp.Or(err, datadir.Replace(path, []byte(token+"\n"), 0o600))
 }
 
-// SharedToken returns the token that ShareToken wrote for the endpoint at which a queue is; "" where none is known.
+// SharedToken returns the stored token for a queue's endpoint, or "".
 func SharedToken(stateFolder, queueURL string) string {
 	text, err := os.ReadFile(sharedPath(stateFolder, queueURL))
 	if err != nil {

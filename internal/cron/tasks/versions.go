@@ -9,15 +9,15 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// versionPatience is how long a registry that cannot be used is tried again before a version fails.
+// versionPatience is the time to wait for an unavailable registry.
 const versionPatience = time.Minute
 
 var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
 	"another instance runs this version too is not known")
 
-// AcquireVersion acquires the work that only one of the instances that share the queue does for a version of the app,
-// which is the same text on all of them. work is nil if another instance has done it, after waiting for that. alone is
-// true without a registry: this instance does it then.
+// AcquireVersion acquires the work that one of the instances does for a version of the app; version is the same text
+// on all of them. It waits while another instance does the work, and returns nil when it is done. alone is true if
+// there is no registry, so that this instance does the work.
 func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
@@ -36,7 +36,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry finds the registry, and asks a server again that does not answer; nil when there is no registry.
+// awaitRegistry finds the registry, waiting for an unresponsive server. It returns nil if there is none.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {
