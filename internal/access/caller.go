@@ -9,39 +9,38 @@ import (
 	"tendril/queue"
 )
 
-// Caller is who makes a request.
+// Caller is the sender of a request.
 type Caller struct {
-	// Name is that of the key pair; "" for the owner, who may do everything that no policy denies.
+	// Name is the name of the key pair. It is "" for the owner, who may do everything that no policy denies.
 	Name string
-	// TLS tells that the request came encrypted.
+	// TLS reports whether the request arrived over TLS.
 	TLS bool
-	// Address is where the request came from; the zero Addr for a unix socket.
+	// Address is the client's address, the zero Addr for a unix socket.
 	Address  netip.Addr
 	sendOnly bool
-	queues   []string // none means every queue
+	queues   []string // empty for every queue
 }
 
-// OwnerOf returns the owner as the caller of a request that is not signed.
+// OwnerOf returns the owner as the caller of an unsigned request.
 func OwnerOf(r *http.Request) *Caller { return &Caller{TLS: r.TLS != nil, Address: address(r)} }
 
-// address returns where a request came from.
 func address(r *http.Request) netip.Addr {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return from.Addr().Unmap().WithZone("")
 }
 
-// sendActions are what a pair that may only send needs.
+// sendActions are the actions a send-only key pair may perform.
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// repairActions are open to a caller with every right whatever a policy says, as to the root of an account on Amazon: a
-// policy that denies too much can be replaced by them only.
+// repairActions are always open to callers with every right, as they are to the root user of an AWS account: a policy
+// that denies too much could not be replaced otherwise.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 
-// Authorize returns nil if a caller may do an action ("SendMessage") with the queue of an ARN, whose policy is p, and an
-// AccessDenied error otherwise. The ARN is "" for what is about no queue: listing queues, and the registry, for which a
-// caller needs every right. A policy can deny anything, to the owner too, except the actions that repair it. The error
-// names the policy only to callers who would have had the right without it.
+// Authorize returns nil if the caller may perform action ("SendMessage") on the queue with this ARN and policy, and
+// an AccessDenied error otherwise. The ARN is "" for actions without a queue, such as listing queues or using the
+// registry; these need every right. A policy can deny anything except the repair actions, even to the owner. The
+// error mentions the policy only to callers who would otherwise have the right.
 func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // REGION:ACCOUNT:NAME
 	account, name, _ := strings.Cut(rest, ":")
@@ -65,7 +64,7 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to do %s here.", action)
 }
 
-// denial is the error of an action that a statement of a queue's policy denies under a condition.
+// denial returns the error for an action that a conditional statement of the queue's policy denies.
 func denial(action, name string, condition map[string]map[string]texts) error {
 	why := ""
 	for _, keys := range condition {

@@ -21,43 +21,43 @@ import (
 	"tendril/queue"
 )
 
-// service is the service that a signature must be made for.
+// service is the service name signatures must be scoped to.
 const service = "sqs"
 
-// recheck is the least time between two looks at the file.
+// recheck is the minimum interval between checks of the file for changes.
 const recheck = time.Second
 
-// maxFile bounds a file of credentials, in bytes.
+// maxFile is the maximum size of a credentials file, in bytes.
 const maxFile = 1 << 20
 
-// KeyPair is one entry of a file of credentials.
+// KeyPair is one entry of a credentials file.
 type KeyPair struct {
-	// Name says who holds it: 1 to 64 letters, digits, "_", "-" and ".".
+	// Name identifies the holder: 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
-	// AccessKeyID is public and tells the pairs apart.
+	// AccessKeyID is public and unique within the file.
 	AccessKeyID string `json:"access_key_id"`
-	// SecretAccessKey is what requests are signed with.
+	// SecretAccessKey is the key that signs requests.
 	SecretAccessKey Secret `json:"secret_access_key"`
-	// SessionToken must come with each request; "" if the pair has none.
+	// SessionToken must accompany each request, unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
-	// Queues are the names of the queues that the pair is confined to; none means every queue.
+	// Queues limits the pair to the named queues; empty means every queue.
 	Queues []string `json:"queues,omitempty"`
-	// Created is when the pair was made; Expires when it ends, zero for never.
+	// Created and Expires limit the pair's life. A zero Expires means never.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// What a key pair may do.
+// Rights of a key pair.
 const (
-	// AllowAll is every action.
+	// AllowAll permits every action.
 	AllowAll = "all"
-	// AllowSend is to send messages, and to find the queue to send them to.
+	// AllowSend permits sending messages and looking up the queue to send them to.
 	AllowSend = "send"
 )
 
-// Secret is a text that is printed as "***" by everything but JSON.
+// Secret is a string that prints as "***" everywhere except in JSON.
 type Secret string
 
 // String hides the secret.
@@ -66,7 +66,6 @@ func (Secret) String() string { return "***" }
 // GoString hides the secret.
 func (Secret) GoString() string { return "***" }
 
-// credentialsFile is the file as JSON.
 type credentialsFile struct {
 	Credentials []KeyPair `json:"credentials"`
 }
@@ -75,7 +74,6 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 func validName(name string) bool { return len(name) <= 64 && nameForm.MatchString(name) }
 
-// check returns what is wrong with a pair.
 func (k *KeyPair) check() error {
 	switch {
 	case !validName(k.Name):
@@ -90,8 +88,8 @@ func (k *KeyPair) check() error {
 	return nil
 }
 
-// ReadFile returns the key pairs of a file, in its order. The file must belong to the user of this process, and
-// nobody else may read or write it.
+// ReadFile returns the key pairs of a file, in file order. The file must belong to the current user and be
+// inaccessible to others.
 func ReadFile(path string) ([]KeyPair, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -146,7 +144,7 @@ func parse(text []byte) ([]KeyPair, error) {
 	return file.Credentials, nil
 }
 
-// withoutValue is an error of the decoder without what the file holds.
+// withoutValue strips values of the file, which may be secrets, from a decoder error.
 func withoutValue(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -159,9 +157,8 @@ func withoutValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create makes a key pair with random keys and adds it to a file, which is made with mode 0600 where it is missing.
-// Only Name, Allow, Queues and Expires of k are read; with Expires the pair has a session token. A name that is there
-// already is an error.
+// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. It uses only Name,
+// Allow, Queues and Expires of k; a pair with Expires gets a session token. A name that already exists is an error.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -170,13 +167,13 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	return k, writeFile(path, append(pairs, k))
 }
 
-// CanCreate returns the error that [Create] would have before it writes, and changes nothing.
+// CanCreate returns the error that [Create] would return before writing, without changing anything.
 func CanCreate(path string, k KeyPair) error {
 	_, err := k.complete(path, time.Time{})
 	return err
 }
 
-// complete gives a new pair its keys. It returns the pairs that are in the file already.
+// complete generates the keys of a new pair and returns the pairs already in the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -193,8 +190,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	return pairs, k.check()
 }
 
-// Revoke takes a key pair out of a file, by its name or access key id. An error means that it is still there, or
-// never was.
+// Revoke removes a key pair from a file, by name or access key ID. An unknown pair is an error.
 func Revoke(path, name string) error {
 	kept, err := without(path, name)
 	if err != nil {
@@ -203,13 +199,13 @@ func Revoke(path, name string) error {
 	return writeFile(path, kept)
 }
 
-// CanRevoke returns the error that [Revoke] would have before it writes, and changes nothing.
+// CanRevoke returns the error that [Revoke] would return before writing, without changing anything.
 func CanRevoke(path, name string) error {
 	_, err := without(path, name)
 	return err
 }
 
-// without returns the pairs of a file but for one.
+// without returns the pairs of a file except the named one.
 func without(path, name string) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil {
@@ -252,12 +248,13 @@ type Keyring struct {
 
 	mu      sync.Mutex
 	pairs   map[string]KeyPair // by access key id
-	granted []KeyPair          // those of no file
+	granted []KeyPair          // from Grant, in no file
 	info    fs.FileInfo
 	checked time.Time
 }
 
-// Open reads a file of credentials. rejected is told why a file that changed is not used, and may be nil.
+// Open reads a credentials file. If the file later changes and cannot be used, rejected receives the reason; it may
+// be nil.
 func Open(path string, rejected func(error)) (*Keyring, error) {
 	k := &Keyring{path: path, rejected: rejected, now: time.Now}
 	pairs, err := ReadFile(path)
@@ -269,7 +266,7 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 	return k, nil
 }
 
-// Grant makes a key pair with every right that is in no file and lasts as long as the keyring.
+// Grant creates a key pair with every right that exists only in memory, for the lifetime of the keyring.
 func (k *Keyring) Grant(name string) KeyPair {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -288,7 +285,6 @@ func (k *Keyring) use(pairs []KeyPair) {
 	}
 }
 
-// find returns a key pair.
 func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -300,7 +296,7 @@ func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 	return pair, ok
 }
 
-// refresh reads the file again if it is another than before.
+// refresh reloads the file if it has changed.
 func (k *Keyring) refresh() {
 	info, err := os.Stat(k.path)
 	if err == nil && k.info != nil && os.SameFile(info, k.info) && info.ModTime().Equal(k.info.ModTime()) &&
@@ -308,7 +304,7 @@ func (k *Keyring) refresh() {
 		return
 	}
 	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
-		return // reported already
+		return // already reported
 	}
 	pairs, err := ReadFile(k.path)
 	if k.info = info; err == nil {
@@ -318,19 +314,18 @@ func (k *Keyring) refresh() {
 	}
 }
 
-// errRefused is all that a caller learns of why its signature is not accepted. SDKs correct a wrong clock when they
-// see its code, and try again.
+// errRefused is the only error for a rejected signature. On its code, SDKs correct their clock and retry.
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 
-// Claims reports whether the header of a request has a valid form, names a key pair that is valid now, and has a date
-// of now. Only the signature, which covers the body too, can still be wrong.
+// Claims reports whether the request's headers are well formed and current, and name a valid key pair. Only the
+// signature, which also covers the body, can still be wrong.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, _, ok := k.claim(r)
 	return ok
 }
 
-// claim returns the signature of a request and the key pair that it names.
+// claim returns the signature of a request and the key pair it names.
 func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	s, formed := readSignature(r)
 	pair, known := k.find(s.keyID)
@@ -340,7 +335,8 @@ func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	return s, pair, ok
 }
 
-// Verify returns who signed a request, whose body was read already. Every failure is the same [*queue.Error].
+// Verify returns the caller who signed the request. body is the request body, which has already been read. Every
+// failure returns the same [*queue.Error].
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 	s, pair, ok := k.claim(r)
 	if !ok {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Policy is the policy of a queue, a JSON document as Amazon describes it in "Grammar of the IAM JSON policy
-// language". The nil Policy says nothing.
+// Policy is a queue's access policy, in the JSON format of Amazon's "Grammar of the IAM JSON policy language". A nil
+// Policy neither allows nor denies anything.
 type Policy struct{ statements []statement }
 
-// statement is one statement. A list may be written as a single text.
+// statement is one statement of a policy. A list with one element may be written as a plain string.
 type statement struct {
 	Sid, Effect                          string
 	Principal                            principal
@@ -22,10 +22,10 @@ type statement struct {
 	Condition                            map[string]map[string]texts
 }
 
-// texts is a list of texts, or one text.
+// texts is a list of strings, or one string.
 type texts []string
 
-// UnmarshalJSON reads a text, a truth value or a list of texts.
+// UnmarshalJSON accepts a string, a boolean or a list of strings.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	var list []string
 	if json.Unmarshal(data, &list) == nil {
@@ -34,7 +34,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	}
 	var one string
 	if json.Unmarshal(data, &one) != nil {
-		one = string(data) // true and false
+		one = string(data) // a boolean
 		if one != "true" && one != "false" {
 			return errors.New("want a text or a list of texts")
 		}
@@ -45,10 +45,10 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 var errPrincipal = errors.New(`the Principal is neither "*" nor an object such as {"AWS": "*"}`)
 
-// principal holds those of the kind AWS; others, such as services, call nothing here.
+// principal holds the principals of type AWS. Other types, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
-// UnmarshalJSON reads "*" or {"AWS": ...}.
+// UnmarshalJSON accepts "*" or {"AWS": ...}.
 func (p *principal) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -66,9 +66,8 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParsePolicy reads a policy; "" returns nil. A statement that allows something under a condition that is not evaluated
-// here allows nothing. One that denies something so, or whose parts cannot be evaluated, is an error, because it
-// would seem to protect the queue.
+// ParsePolicy parses a policy; "" returns nil. An Allow with an unsupported condition never applies. A Deny with one,
+// or with elements that cannot be evaluated, is an error: it would only seem to protect the queue.
 func ParsePolicy(text string) (*Policy, error) {
 	if text == "" {
 		return nil, nil
@@ -87,7 +86,7 @@ func ParsePolicy(text string) (*Policy, error) {
 	}
 
 	list := document.Statement
-	if len(list) > 0 && list[0] == '{' { // a single statement needs no list
+	if len(list) > 0 && list[0] == '{' { // a single statement may be written without a list
 		list = slices.Concat([]byte("["), list, []byte("]"))
 	}
 
@@ -121,13 +120,13 @@ func (s *statement) check() error {
 	return nil
 }
 
-// evaluable reports whether every condition is one that can be decided here.
+// evaluable reports whether every condition is supported.
 func (s *statement) evaluable() bool {
 	_, evaluable := s.holds(request{})
 	return evaluable
 }
 
-// holds reports whether all conditions hold for a request, and whether they can be decided here.
+// holds reports whether all conditions hold for a request, and whether all are supported.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -142,14 +141,14 @@ func (s *statement) holds(r request) (all, evaluable bool) {
 	return all, true
 }
 
-// The condition keys that can be decided here, in lower case.
+// Supported condition keys, in lower case.
 const (
 	secureTransport = "aws:securetransport"
 	sourceIP        = "aws:sourceip"
 )
 
-// conditionHolds decides one condition: whether the request came over TLS, or from which address. A request over a unix
-// socket has no address: IpAddress does not hold for it, and NotIpAddress does, as for any key that is missing.
+// conditionHolds evaluates one condition on TLS or the client's address. A request over a unix socket has no address,
+// so NotIpAddress holds for it and IpAddress does not, as for any missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -168,7 +167,7 @@ func conditionHolds(operator, key string, values texts, r request) (holds, evalu
 	return false, false
 }
 
-// parseRange reads a range of addresses, or one address.
+// parseRange parses a CIDR range or a single address.
 func parseRange(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Prefix(addr.BitLen())
@@ -184,14 +183,14 @@ const (
 	denied
 )
 
-// request is what a policy decides about.
+// request holds the properties of a request that a policy can refer to.
 type request struct {
 	principal, account, action, arn string
 	tls                             bool
-	address                         netip.Addr // zero when there is none
+	address                         netip.Addr // zero if unknown
 }
 
-// decide returns the policy's decision about a request, and the statement of a denial. A denial wins over every Allow.
+// decide returns the policy's decision, and the denying statement if any. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -208,7 +207,7 @@ func (p *Policy) decide(r request) (said decision, by *statement) {
 	return said, nil
 }
 
-// applies reports whether a statement is about a request.
+// applies reports whether a statement matches a request.
 func (s *statement) applies(r request) bool {
 	if s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil {
 		return false
@@ -216,22 +215,22 @@ func (s *statement) applies(r request) bool {
 	if holds, _ := s.holds(r); !holds {
 		return false
 	}
-	// A right for single messages is one for batches too.
+	// A right to an action includes its batch form.
 	action := "sqs:" + strings.TrimSuffix(r.action, "Batch")
 	return slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.means(p, r) }) &&
 		slices.ContainsFunc(s.Action, func(p string) bool { return match(strings.ToLower(p), strings.ToLower(action)) }) &&
 		(len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) }))
 }
 
-// means reports whether a principal is the caller. An account stands for its root and, where something is denied,
-// for all of its users; to allow its users something is left to their own rights, as on Amazon.
+// means reports whether a principal in a statement matches the caller. As on Amazon, an account matches its root user
+// and, in a Deny, all of its users; an Allow for an account leaves the decision to each user's own rights.
 func (s *statement) means(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	return principal == "*" || principal == r.principal ||
 		(principal == r.account || principal == root) && (s.Effect == "Deny" || r.principal == root)
 }
 
-// match compares a text with a pattern in which "*" is any text and "?" one character.
+// match compares text with a pattern, in which "*" matches any text and "?" one character.
 func match(pattern, text string) bool {
 	star, from := -1, 0
 	p, t := 0, 0

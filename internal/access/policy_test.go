@@ -107,7 +107,6 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatWouldSeemToProtectAreRefused: what denies something must be evaluated in full, or not be stored.
 func TestPoliciesThatWouldSeemToProtectAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -149,8 +148,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// FuzzParsePolicy: whatever is written, a policy is refused or decides; what denies everything to everybody denies it
-// with anything beside it.
+// Every policy is rejected or evaluates without a panic, and a blanket Deny still denies next to any other statement.
 func FuzzParsePolicy(f *testing.F) {
 	f.Add(`{"Effect":"Allow","Principal":{"AWS":["1"]},"Action":["sqs:*"],"Resource":"*","Condition":{"Bool":{"a":["b"]}}}`)
 	f.Add(`{"Effect":"Deny","Principal":"*","Action":"sqs:Send*"}`)

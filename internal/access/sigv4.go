@@ -18,25 +18,25 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// maxSkew is how far a signature's date may lie from this clock: Amazon's own limit.
+	// maxSkew is the largest accepted clock difference, the same as Amazon's.
 	maxSkew = 15 * time.Minute
-	// maxExpires is the longest life of a signature in a query string: seven days.
+	// maxExpires is the longest validity of a presigned request, in seconds: seven days.
 	maxExpires = 7 * 24 * 60 * 60
 )
 
-// signature is what a request says of how it was signed. Its layout is that of
-// "AWS Signature Version 4 for API requests" in Amazon's IAM guide.
+// signature holds the signing parameters of a request, as described in "AWS Signature Version 4 for API requests" in
+// Amazon's IAM guide.
 type signature struct {
 	keyID, day, region, service string
-	signed                      []string // names of headers, lower case
+	signed                      []string // lower-case header names
 	sum                         string   // hexadecimal
 	date                        time.Time
-	expires                     time.Duration // of a query string; 0 in a header
+	expires                     time.Duration // of a presigned request; 0 for a header
 	token                       string
 	query                       bool
 }
 
-// readSignature returns the signature of a request. false means that there is none, or none that is well formed.
+// readSignature returns the signature of a request, and false if it is missing or malformed.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	header, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch {
@@ -89,7 +89,7 @@ func parseDate(text string) (time.Time, bool) {
 	return date, err == nil
 }
 
-// scope reads KEY/DAY/REGION/SERVICE/aws4_request.
+// scope parses KEY/DAY/REGION/SERVICE/aws4_request.
 func (s *signature) scope(credential string) bool {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != terminator {
@@ -102,7 +102,6 @@ func (s *signature) scope(credential string) bool {
 	return true
 }
 
-// timely reports whether the signature is valid at a time.
 func (s *signature) timely(now time.Time) bool {
 	age := now.Sub(s.date)
 	if s.query {
@@ -111,8 +110,7 @@ func (s *signature) timely(now time.Time) bool {
 	return age.Abs() <= maxSkew
 }
 
-// covers reports whether the signature covers every header that decides what the request does: those of Amazon, by
-// their prefix.
+// covers reports whether the signature covers every X-Amz header, since these change the meaning of a request.
 func (s *signature) covers(header http.Header) bool {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -123,7 +121,7 @@ func (s *signature) covers(header http.Header) bool {
 	return true
 }
 
-// expected is the signature that the owner of secret makes of the request.
+// expected returns the signature that the owner of secret would produce for the request.
 func (s *signature) expected(r *http.Request, bodySum, secret string) string {
 	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
 	text := strings.Join([]string{algorithm, s.date.Format(timeLayout),
@@ -141,7 +139,7 @@ func sum(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalRequest is the text that both ends sign.
+// canonicalRequest returns the string that client and server both sign.
 func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	var b strings.Builder
 	b.WriteString(r.Method + "\n" + canonicalPath(r.URL.EscapedPath()) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
@@ -152,8 +150,8 @@ func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	return b.String()
 }
 
-// canonicalPath resolves dots and empty segments and encodes the path of the request line once more, as for every
-// service but S3.
+// canonicalPath resolves dots and empty segments and encodes the request path again, as required for every service
+// but S3.
 func canonicalPath(escaped string) string {
 	var kept []string
 	for segment := range strings.SplitSeq(escaped, "/") {
@@ -172,7 +170,7 @@ func canonicalPath(escaped string) string {
 	return path
 }
 
-// canonicalQuery sorts the parameters by their encoded names, then values, and leaves the signature out.
+// canonicalQuery sorts the parameters by encoded name, then value, and omits the signature.
 func canonicalQuery(raw string) string {
 	type parameter struct{ name, value string }
 	var all []parameter
@@ -194,7 +192,7 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// decoded decodes a part of a query. One that is not well formed stays as it is: it must not escape the signature.
+// decoded unescapes part of a query. Malformed text is kept as it is, so that it cannot bypass the signature.
 func decoded(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -202,8 +200,8 @@ func decoded(text string) string {
 	return text
 }
 
-// canonicalHeader is the value of a signed header, its values joined and its spaces folded. Go keeps three headers
-// apart from the others.
+// canonicalHeader joins the values of a signed header and folds its spaces. Go stores three headers outside of
+// r.Header.
 func canonicalHeader(r *http.Request, name string) string {
 	values := r.Header.Values(name)
 	switch name {
@@ -221,7 +219,7 @@ func canonicalHeader(r *http.Request, name string) string {
 	return strings.Join(folded, ",")
 }
 
-// escape encodes all but the characters that RFC 3986 calls unreserved.
+// escape encodes everything but the unreserved characters of RFC 3986.
 func escape(text string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -236,10 +234,10 @@ func escape(text string) string {
 	return b.String()
 }
 
-// same compares two secrets in a time that tells nothing of them.
+// same compares two secrets in constant time.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// bodySum is the SHA-256 of a body, in hexadecimal.
+// bodySum returns the SHA-256 of a body in hexadecimal.
 func bodySum(body []byte) string {
 	digest := sha256.Sum256(body)
 	return hex.EncodeToString(digest[:])

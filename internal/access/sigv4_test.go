@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// exampleSecret is the secret key of Amazon's documented examples.
+// exampleSecret is the secret key in Amazon's documentation.
 const exampleSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
-// parseRequest reads a request as a server gets it.
 func parseRequest(t testing.TB, head, body string) *http.Request {
 	t.Helper()
 	text := strings.ReplaceAll(head, "\n", "\r\n") + "\r\n\r\n" + body
@@ -22,8 +21,7 @@ func parseRequest(t testing.TB, head, body string) *http.Request {
 	return r
 }
 
-// TestSignaturesOfAmazonsExamples: the requests and signatures of the examples in Amazon's documentation of Signature
-// Version 4 and of its published test suite.
+// The requests and signatures come from Amazon's Signature Version 4 documentation and its published test suite.
 func TestSignaturesOfAmazonsExamples(t *testing.T) {
 	t.Parallel()
 	const scope = "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/"
@@ -76,7 +74,6 @@ func TestCanonicalPath(t *testing.T) {
 	}
 }
 
-// testKeyring returns a keyring with the given pairs, at a fixed time.
 func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	k := &Keyring{now: func() time.Time { return now }, checked: now}
 	k.use(pairs)
@@ -97,7 +94,7 @@ func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...strin
 		s.expected(r, bodySum([]byte(body)), string(p.SecretAccessKey)))
 }
 
-// TestVerify changes one thing of a request that is signed well, and wants the same refusal each time.
+// Each row changes one thing in a correctly signed request, and all get the same rejection.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -113,7 +110,7 @@ func TestVerify(t *testing.T) {
 	}
 	const target = "x-amz-target"
 	good := func() *http.Request { return request(pair, now, target) }
-	// bodyDecides are the requests of which only the signature is wrong: it needs the body.
+	// Requests with nothing wrong but the signature can only be rejected once the body is known.
 	bodyDecides := map[string]bool{"another secret": true, "another host": true, "another path": true,
 		"another query": true, "another method": true, "another target": true, "an unsigned payload": true}
 	for name, c := range map[string]struct {
@@ -182,13 +179,12 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// change returns a request after a change.
 func change(r *http.Request, how func(*http.Request)) *http.Request {
 	how(r)
 	return r
 }
 
-// TestSignatureInTheQueryExpires: a presigned request is valid from its date for as long as it says.
+// A presigned request is valid from its date until X-Amz-Expires.
 func TestSignatureInTheQueryExpires(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -222,7 +218,7 @@ func TestSignatureInTheQueryExpires(t *testing.T) {
 	}
 }
 
-// TestEveryParameterIsSigned: nothing can be added to the query of a signed request, well formed or not.
+// Nothing can be added to the query of a signed request, well formed or not.
 func TestEveryParameterIsSigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -239,7 +235,7 @@ func TestEveryParameterIsSigned(t *testing.T) {
 	}
 }
 
-// FuzzVerify: no request without the secret is accepted, whatever it says.
+// No request is accepted without the secret.
 func FuzzVerify(f *testing.F) {
 	now := time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)
 	ring := testKeyring(now, KeyPair{Name: "web", AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: Secret(randomKey(30)),

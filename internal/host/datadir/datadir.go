@@ -12,20 +12,20 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// ErrUnsafe means that another user decides, or can decide, what is in the data directory.
+// ErrUnsafe means that another user controls, or can control, the contents of the data directory.
 var ErrUnsafe = errors.New("unsafe data directory")
 
-// environments is the folder of the state folder with the data directories of the environments.
+// environments is the folder within the state folder that holds the environments' data directories.
 const environments = "environments"
 
-// Of is the data directory of an environment in a state folder; for "" the folder with those of all.
+// Of returns the data directory of an environment in a state folder, or for "" the parent of all of them.
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
-// Make makes the data directory where it is missing, with mode 0700, and checks who may write one that was
-// there. A symbolic link to a directory stands for that. The error says what to type; it wraps [ErrUnsafe]
-// where another user owns or may write the directory.
+// Make creates the data directory with mode 0700, or checks who may write to an existing one. A symbolic link to a
+// directory is followed. The error wraps [ErrUnsafe] if another user owns or can write to the directory, and suggests
+// a command that fixes it.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)
@@ -36,7 +36,7 @@ func Make(dir string) error {
 	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
 }
 
-// check refuses a directory that others than the user self, or root, decide about.
+// check rejects a directory that users other than self and root control.
 func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	switch trust.Decide(mode, uid, gid, self) {
 	case trust.Owner:
@@ -49,10 +49,10 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens a file of the data directory for reading and writing, and makes it with mode 0600 where it is
-// missing. A symbolic link is refused, and so is what is not a regular file.
+// OpenFile opens a file of the data directory for reading and writing, and creates it with mode 0600 if missing. It
+// rejects symbolic links and anything else that is not a regular file.
 func OpenFile(path string) (*os.File, error) {
-	// NONBLOCK, so that a FIFO does not wait for its other end.
+	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, irregular(path, "a symbolic link")
@@ -70,8 +70,8 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Replace gives a file new content and a mode, whole or not at all: a reader sees the old
-// content or the new. mode is 0600 for a file of the data directory.
+// Replace writes a file atomically: readers see either the previous or the new content. Files in the data directory
+// use mode 0600.
 func Replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -87,7 +87,8 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// CheckFile refuses what OpenFile refuses, for files that others open. A file that is missing is in order.
+// CheckFile returns the error that [OpenFile] would return for a symbolic link or irregular file that is opened
+// elsewhere. A missing file is fine.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -105,11 +106,11 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or name another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether others than the owner may at most pass a folder of that mode: so it was
-// made here, and the mode is not a choice of somebody else.
+// IsPassage reports whether a mode gives others at most the right to traverse a folder. Such a folder was created by
+// tendril, so its mode is not an administrator's choice.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// LetGroupPass gives a folder to a group, whose members may pass it without a look at what is in it.
+// LetGroupPass gives a folder to a group, whose members may traverse but not list it.
 func LetGroupPass(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
@@ -117,8 +118,8 @@ func LetGroupPass(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// LetThrough lets a group pass the data directory. Where somebody chose a mode for it,
-// its group stays, and others may pass at most: what is in there is the owner's alone.
+// LetThrough lets a group traverse the data directory. If an administrator chose its mode, the group stays the same
+// and others may at most traverse it, since the contents belong to the owner alone.
 func LetThrough(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -130,8 +131,8 @@ func LetThrough(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity is which directory and files some paths led to when they were opened. It tells later whether the open files
-// are still the ones at their paths.
+// Identity records which directory and files some paths led to, to detect later whether open files have been
+// replaced.
 type Identity []identified
 
 type identified struct {
@@ -139,7 +140,7 @@ type identified struct {
 	info fs.FileInfo
 }
 
-// Identify returns the identity of the paths; those that are missing are left out.
+// Identify returns the identity of the paths, omitting missing ones.
 func Identify(paths ...string) (all Identity) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -149,7 +150,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed says which path no longer leads where it did; nil while all do.
+// Changed returns an error naming the first path that leads elsewhere now, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

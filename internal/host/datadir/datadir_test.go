@@ -15,7 +15,7 @@ func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode           fs.FileMode
 		uid, gid, self uint32
-		want           string // of the error; "" for none
+		want           string // part of the error
 	}{
 		"private":                         {0o700, 1000, 1000, 1000, ""},
 		"readable":                        {0o755, 1000, 100, 1000, ""},
@@ -65,8 +65,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestFilesAreRegular: a link is not followed, neither to a file nor to nothing, and a
-// FIFO is not waited for.
+// Symbolic links are rejected whether or not their target exists, and opening a FIFO does not block.
 func TestFilesAreRegular(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,7 +123,7 @@ func TestDirectoryOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// A reader sees the old content or the new, and nothing else is left behind.
+// Readers see the previous or the new content, and no temporary file is left behind.
 func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -154,7 +153,7 @@ func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// A group that is let through may pass, and sees nothing. A mode that a person chose stays.
+// Members of the group can traverse but not list the folder. A mode chosen by an administrator is kept.
 func TestGroupIsLetThrough(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[fs.FileMode]fs.FileMode{0o700: 0o710, 0o711: 0o710, 0o750: 0o751, 0o755: 0o755} {

@@ -1,10 +1,8 @@
-// Package datadir makes the data directory and its files, for their owner alone.
+// Package datadir creates the data directory and its files, accessible only to their owner.
 //
-// Three packages write there: bundle, broker and console. A data directory that
-// another user owns or may write is refused, since who can put a link or a file
-// in it decides what tendril writes to. Its files are opened with mode 0600,
-// never through a symbolic link, and only where they are regular files.
+// The packages bundle, broker and console write there. A data directory that another user owns or can write to is
+// rejected, since that user could redirect writes with links. Files are created with mode 0600 and opened only if
+// they are regular files, never through a symbolic link.
 //
-// What it does not do: it looks at no folder above the data directory, and keeps
-// nothing that root does away.
+// The package does not check the folders above the data directory, and does not protect against root.
 package datadir

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	small    = 4 << 10          // of a body is read without asking for room, as the server's own buffer does
-	patience = 10 * time.Second // is how long a body waits for room
+	small    = 4 << 10          // size in bytes up to which a body needs no reservation, like the server's own buffer
+	patience = 10 * time.Second // how long a body waits for memory
 )
 
-// Bodies bounds the bytes of request bodies, and of answers that ask for it, that are held at once.
+// Bodies limits the memory held at once by request bodies and by responses that reserve some.
 type Bodies struct {
 	room *semaphore.Weighted
 	most int64
 }
 
-// NewBodies has room for total bytes; most, up to total, is the longest body of one request.
+// NewBodies returns a limit of total bytes. most, at most total, is the longest body of one request.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{room: semaphore.NewWeighted(total), most: most}
 }
 
-// Handler returns h with bodies that wait for room, which they keep until the answer. One
-// that gets none in time fails with a [*queue.Error].
+// Handler returns h with large bodies waiting for memory, which they keep until the request ends. Reading a body
+// fails with a [*queue.Error] if the wait takes too long.
 func (b *Bodies) Handler(h http.Handler) http.Handler {
 	return &handler{h, b}
 }
@@ -38,7 +38,8 @@ type handler struct {
 	bodies *Bodies
 }
 
-// ServeHTTP passes small bodies on at once; its part of the stack is one that each waiting request has.
+// ServeHTTP passes small bodies on directly. It is separate from serveLarge to keep the stack of waiting requests
+// small.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength >= 0 && r.ContentLength <= small {
 		h.Handler.ServeHTTP(w, r)
@@ -54,22 +55,22 @@ func (h *handler) serveLarge(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
-// body is a large one, or one of unknown length.
+// body is a large body, or one of unknown length.
 type body struct {
 	io.ReadCloser
 	bodies  *Bodies
 	request *http.Request
 	read    int64 // bytes
-	claimed int64 // bytes, all that it can need; 0 while it is small
+	claimed int64 // bytes, the most it can need; 0 while it is small
 }
 
-// Read waits for room once more was read than what is small. It asks for all
-// of it at once: two that held half each would wait for one another.
+// Read reserves memory once the body turns out not to be small. It reserves everything at once, since two bodies that
+// each held half would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
 	case b.read <= small:
-		p = p[:min(int64(len(p)), small+1-b.read)] // by the one more it shows that it is large
+		p = p[:min(int64(len(p)), small+1-b.read)] // the extra byte reveals a large body
 	default:
 		claim := b.bodies.most
 		if length := b.request.ContentLength; length >= 0 {
@@ -85,7 +86,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Acquire waits until there is room for so many bytes, or for a while: then it returns a [*queue.Error].
+// Acquire waits for memory, and returns a [*queue.Error] if that takes too long.
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	if b.room.TryAcquire(bytes) {
 		return nil
@@ -99,5 +100,5 @@ func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Release gives room back.
+// Release returns memory.
 func (b *Bodies) Release(bytes int64) { b.room.Release(bytes) }

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// request is one with a body of that length, announced or not.
 func request(length int, announced bool) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", length)))
 	if !announced {
@@ -22,7 +21,7 @@ func request(length int, announced bool) *http.Request {
 	return r
 }
 
-// post has a handler read a body, and keeps it in work until leave is closed.
+// post passes a request to a handler that reads its body and then blocks until leave is closed.
 func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err error) {
 	b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var data []byte
@@ -33,7 +32,7 @@ func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err erro
 	return read, err
 }
 
-// TestLargeBodiesWaitForRoom while small ones pass, and go on as soon as there is some.
+// Small bodies do not wait, and waiting ones continue as soon as memory is free.
 func TestLargeBodiesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	now := make(chan struct{})
@@ -63,7 +62,7 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 	}
 }
 
-// TestBodyWithoutRoomIsRefused after a while, and takes none from others.
+// The rejected body does not keep memory from others.
 func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	})
 }
 
-// TestRoomIsWhatABodyCanNeed: a long one that is not announced takes the most.
+// A body of unknown length reserves the maximum.
 func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})

@@ -12,56 +12,56 @@ import (
 	"time"
 )
 
-// grace is how long a connection may be idle before it is closed for a new one. A client that has just connected, or
-// has just been answered, is about to send its next request.
+// grace is how long a connection must be idle before it can be closed for a new one. A client that has just connected
+// or received a response is about to send its next request.
 const grace = 100 * time.Millisecond
 
-// Limits bound what the clients of one server can occupy.
+// Limits are the limits for the clients of one server.
 type Limits struct {
-	// Connections is the most connections at once, one more while it is decided about. One other machine may have half.
+	// Connections is the maximum number of connections, not counting one waiting to be accepted. Another machine may
+	// hold half of them.
 	Connections int
-	// Bodies bounds the bytes of request bodies; nil if the server bounds them itself.
+	// Bodies limits the memory of request bodies. It is nil if the server does so itself.
 	Bodies *Bodies
-	// Anonymous reports whether the header of a request lacks valid credentials; nil if callers need none.
+	// Anonymous reports whether a request's headers lack valid credentials. It is nil if callers need none.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is answered however many anonymous ones wait. Its answer must be short.
+	// Probe reports whether a request is exempt from the limit on anonymous requests. Its response must be short.
 	Probe func(*http.Request) bool
-	// Full is called when there is no room for a new connection; it may be nil.
+	// Full is called when there is no room for a new connection. It may be nil.
 	Full func()
 }
 
-// listener bounds the connections of one server.
+// listener limits the connections of one server.
 type listener struct {
 	net.Listener
 	limits   Limits
 	requests http.Handler
 
-	anonymous atomic.Int64 // anonymous requests being answered
-	waiting   atomic.Bool  // a new connection waits for room
+	anonymous atomic.Int64 // anonymous requests in progress
+	waiting   atomic.Bool  // a new connection is waiting for room
 
 	closed  context.Context
 	end     context.CancelFunc
-	changed chan struct{} // holds a token when a connection has become idle or ended
+	changed chan struct{} // holds a token after a connection became idle or ended
 
 	mu    sync.Mutex
 	conns map[net.Conn]*connection
-	idle  list.List          // of *connection, the longest idle first
-	peers map[netip.Addr]int // connections of each other machine
+	idle  list.List          // of *connection, longest idle first
+	peers map[netip.Addr]int // connections per remote machine
 }
 
-// connection is one of the server's.
 type connection struct {
 	net.Conn
-	element *list.Element // in idle; nil while a request is being answered
-	since   time.Time     // when it became idle
-	givenUp atomic.Bool   // it was closed for another one: its requests are not answered any more
+	element *list.Element // in idle; nil while a request is in progress
+	since   time.Time     // start of the idle period
+	givenUp atomic.Bool   // closed for another connection; further requests are not answered
 }
 
-// connectionKey is the key of the connection in the context of its requests.
+// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// Listen returns l within limits. It takes the server's Handler, ConnState and ConnContext; the server must serve the
-// listener and nothing else.
+// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext; the server must serve the
+// returned listener and no other.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	limited := &listener{Listener: l, limits: limits, changed: make(chan struct{}, 1),
 		conns: map[net.Conn]*connection{}, peers: map[netip.Addr]int{}}
@@ -87,8 +87,8 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until there is room for the next connection. One of a machine that has its part already, all of it in
-// use, is closed.
+// Accept waits until there is room for the next connection. If a remote machine already uses its whole share, its new
+// connection is closed.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	for ; err == nil && !l.makeRoomOf(conn); conn, err = l.Listener.Accept() {
@@ -105,8 +105,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// awaitRoom waits for room, first for the given time; false if the listener is closed before. Meanwhile answers ask
-// clients to close their connections, so that none is closed while its next request is on the way.
+// awaitRoom waits for room, initially for the given time, and returns false if the listener is closed first.
+// Meanwhile responses ask clients to close their connections, so that no connection is closed while its next request
+// is in transit.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -126,8 +127,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom reports whether one more connection may be served, and closes the longest idle one for it where need be.
-// If not, it returns how long at least one stays in its grace, or an hour if none is idle.
+// makeRoom reports whether another connection may be served, closing the longest idle one if necessary. Otherwise it
+// returns how long the grace of the oldest idle connection lasts, or an hour if none is idle.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -150,8 +151,8 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomOf reports whether the machine that a connection comes from may have one more, and closes its longest idle
-// one where need be. This machine, which all its users share, may have them all.
+// makeRoomOf reports whether the connection's machine may have another connection, closing its longest idle one if
+// necessary. The local machine, which all its users share, has no limit of its own.
 func (l *listener) makeRoomOf(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -181,7 +182,7 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 	return true
 }
 
-// giveUp takes an idle connection away, which is then to be ended; the caller holds the lock.
+// giveUp removes an idle connection, which the caller then closes. The caller holds the lock.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -196,12 +197,12 @@ func (l *listener) forget(c *connection) {
 
 func end(conn net.Conn) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
-		conn = encrypted.NetConn() // its own Close may wait for the client
+		conn = encrypted.NetConn() // Close of a TLS connection may wait for the client
 	}
 	conn.Close()
 }
 
-// count notes that the machine of a connection has more or fewer of them; the caller holds the lock.
+// count adjusts the number of connections of a machine. The caller holds the lock.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {
@@ -212,7 +213,7 @@ func (l *listener) count(conn net.Conn, more int) {
 	}
 }
 
-// peerOf is the address of the machine that a connection comes from; false for this one.
+// peerOf returns the address of the connection's machine, and false for the local machine.
 func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	from, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -222,7 +223,7 @@ func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	return peer, !peer.IsLoopback()
 }
 
-// add makes a connection known, which is idle until its first request.
+// add registers a connection, which is idle until its first request.
 func (l *listener) add(conn net.Conn) *connection {
 	c := &connection{Conn: conn, since: time.Now()}
 	l.mu.Lock()
@@ -233,8 +234,8 @@ func (l *listener) add(conn net.Conn) *connection {
 	return c
 }
 
-// track follows what becomes of the connections. The server calls it before it calls the handler: a connection is in
-// use from then on, or was given up already.
+// track follows the state of connections. The server calls it before the handler, so from then on a connection is
+// either in use or already given up.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +262,7 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close ends Accept too where it waits for room.
+// Close also ends an Accept that is waiting for room.
 func (l *listener) Close() error {
 	l.end()
 	return l.Listener.Close()

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// limited is a server with a bounded number of connections.
+// limited is a server with a limited number of connections.
 type limited struct {
 	*httptest.Server
 	t        *testing.T
 	listener *listener
 	full     atomic.Int64
-	entered  chan struct{} // gets a value when /wait begins
+	entered  chan struct{} // receives a value when a request to /wait starts
 	leave    chan struct{} // ends every /wait
 }
 
@@ -43,7 +43,7 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: certificates})
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	// The test server has a ConnState of its own, which calls the one that is set.
+	// The test server sets its own ConnState, which calls the existing one.
 	s.Listener = Listen(s.Config, s.Listener, Limits{Connections: most, Full: func() { s.full.Add(1) }})
 	s.listener = s.Listener.(*listener)
 	s.Start()
@@ -51,7 +51,6 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 	return s
 }
 
-// dial opens a connection, over TLS where the server speaks that.
 func (s *limited) dial(encrypted bool) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -72,7 +71,7 @@ func (s *limited) send(conn net.Conn, path string) {
 	}
 }
 
-// answer reads the status of one answer; 0 when the connection was closed.
+// answer returns the status of the next response, or 0 if the connection was closed.
 func (s *limited) answer(conn net.Conn) int {
 	s.t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -89,8 +88,7 @@ func (s *limited) answer(conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// TestIdleConnectionsGiveWay: however many connections say nothing, one that asks is
-// answered, and the oldest were closed for it.
+// A new connection is served however many idle ones there are; the oldest are closed for it.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -125,7 +123,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestRequestsAreNotCutOff: a new connection waits for those that are being answered.
+// A new connection waits for requests in progress.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 2, false)
@@ -144,7 +142,7 @@ func TestRequestsAreNotCutOff(t *testing.T) {
 	}
 }
 
-// TestCloseEndsAWaitForRoom, so that a server stops while it is full.
+// A full server can still be stopped.
 func TestCloseEndsAWaitForRoom(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
@@ -152,7 +150,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	s.send(busy, "/wait")
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // Accept has it and waits
+	for s.full.Load() == 0 { // accepted and waiting
 		if _, err := late.Write([]byte{'G'}); err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +165,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// TestRequestOfAClosedConnectionIsNotCarriedOut: a connection is closed for a new one just when its request arrives, so
-// its client sends the request again.
+// The connection is closed for a new one just as its request arrives, so the client resends the request.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool
@@ -182,11 +179,11 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	s := &limited{Server: &httptest.Server{Listener: Listen(server, tcp, Limits{Connections: 1})}, t: t}
 	track, arrived, ended := server.ConnState, make(chan struct{}), make(chan struct{})
 	goOn := make(chan struct{})
-	var late atomic.Value // of net.Conn: the victim
+	var late atomic.Value // the closed net.Conn
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the request was read, and the listener does not know it yet
+			<-goOn // the request has been read, but the listener does not know yet
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {
@@ -214,17 +211,17 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-// TestClientsAreAskedToCloseForNewOnes, so that none of their next requests meets a closed connection; and a new
-// connection has a moment to send its first request.
+// Clients must not send their next request on a closed connection, and a new connection gets time for its first
+// request.
 func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
 	busy := s.dial(false)
 	s.send(busy, "/wait")
-	s.send(busy, "/") // which begins while another one waits
+	s.send(busy, "/") // starts while another one waits
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // Accept has it and waits
+	for s.full.Load() == 0 { // accepted and waiting
 		runtime.Gosched()
 	}
 	close(s.leave)
@@ -251,8 +248,7 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	}
 }
 
-// TestConnectionHasAMomentForItsRequest before it is closed for another one: after it was accepted, and after each
-// answer.
+// A connection gets time for its next request after it is accepted and after each response.
 func TestConnectionHasAMomentForItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

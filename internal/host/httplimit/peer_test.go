@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// foreign is a connection that says it comes from another machine.
+// foreign is a connection that claims to come from another machine.
 type foreign struct {
 	net.Conn
 	from net.IP
@@ -19,7 +19,7 @@ type foreign struct {
 
 func (c *foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.from, Port: 1} }
 
-// foreignListener takes the machine of each connection from a list.
+// foreignListener takes the remote address of each connection from a channel.
 type foreignListener struct {
 	net.Listener
 	from chan net.IP
@@ -33,8 +33,7 @@ func (l foreignListener) Accept() (net.Conn, error) {
 	return &foreign{conn, <-l.from}, nil
 }
 
-// TestOneMachineLeavesRoomForOthers: a machine whose requests never end has half of the connections; its next ones are
-// closed, and those of others are served.
+// A machine with endless requests gets half of the connections. Its further ones are closed while others are served.
 func TestOneMachineLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 10), make(chan struct{})

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// discardTime is how long the body of an anonymous request, which nothing reads, is still received after the answer.
-// Clients that send all of it before they read get to see the answer.
+// discardTime is how long the unread body of an anonymous request is accepted after the response, for clients that
+// send everything before they read.
 const discardTime = time.Second
 
-// ServeHTTP answers one request. A connection that was given up has lost its client: its request is not carried out,
-// since the client sends it again.
+// ServeHTTP answers one request. If the connection was given up, the client resends its request elsewhere, so this
+// one is dropped.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.givenUp.Load() {
 		panic(http.ErrAbortHandler)
@@ -25,8 +25,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.requests.ServeHTTP(w, r)
 }
 
-// serveAnonymous answers a request without valid credentials. It has no body, it is the last of its connection, and
-// the connections that such requests occupy at once are few: the others are for probes and for callers who are known.
+// serveAnonymous answers a request without valid credentials, ignoring its body and closing its connection. Few such
+// requests are served at once, to keep connections for probes and known callers.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -39,10 +39,10 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 				http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { _ = rc.Flush() }() // a client that does not read occupies its connection within the bound
+		defer func() { _ = rc.Flush() }() // a client that does not read counts as anonymous meanwhile
 	}
 
-	bodiless := r.WithContext(r.Context()) // the server discards the body of r itself
+	bodiless := r.WithContext(r.Context()) // the server discards the original's body
 	bodiless.Body, bodiless.ContentLength = http.NoBody, 0
 	l.requests.ServeHTTP(w, bodiless)
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newGuarded is a server whose callers need the header Key; /wait never ends before the test, and /read returns what it
-// read of the body.
+// newGuarded starts a server whose callers need the header Key. Requests to /wait block until the test ends, and
+// /read echoes the body.
 func newGuarded(t *testing.T, connections int) (open func(request string) net.Conn, entered chan string) {
 	t.Helper()
 	entered, leave := make(chan string, 100), make(chan struct{})
@@ -59,7 +59,7 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// TestAnonymousRequestsLeaveRoomForOthers: however many wait, probes and callers with credentials are answered.
+// Probes and callers with credentials are answered however many anonymous requests wait.
 func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 32)
@@ -83,8 +83,7 @@ func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestAnonymousRequestsHaveNoBody: they are answered before their bodies arrive, and their connections end even if these
-// never do.
+// They are answered before their bodies arrive, and their connections end even if the bodies never do.
 func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 8)
@@ -92,7 +91,7 @@ func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	if <-entered; <-entered != "0 <nil>" {
 		t.Error("the handler got a body")
 	}
-	answer, err := io.ReadAll(conn) // to the end of the connection
+	answer, err := io.ReadAll(conn) // until the connection is closed
 	if err != nil || len(answer) == 0 {
 		t.Errorf("answered %q, %v", answer, err)
 	}

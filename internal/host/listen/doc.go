@@ -1,12 +1,12 @@
 // Package listen opens the addresses and sockets that servers listen on.
 //
-//	TCP     an address; with localOnly one that no other machine reaches, whatever its name says
+//	TCP     an address, with localOnly one that only this machine can reach
 //	Unix    a socket for its owner and the group of its folder
-//	Merge   several listeners as one, for a server that serves them all alike
+//	Merge   several listeners as one
 //
-// An address that is taken is [ErrInUse], so that a caller can tell it from one that is wrong. What is bound decides
-// whether an address is local, and not the name that was given for it.
+// An address that is already taken returns [ErrInUse]. The bound address, not the given name, decides whether an
+// address is local.
 //
-// A socket gets its permissions in a folder that only its owner can enter, and then its name: nobody else can connect
-// in between. It is removed when its listener is closed.
+// A socket is created in a private folder and renamed once its permissions are set, so nobody else can connect in
+// between. Closing the listener removes it.
 package listen

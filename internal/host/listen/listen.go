@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// ErrInUse means that something listens there already.
+// ErrInUse means that another process is listening there.
 var ErrInUse = errors.New("is in use")
 
-// ErrReachable means that other machines reach an address that was to be local.
+// ErrReachable means that an address meant to be local can be reached from other machines.
 var ErrReachable = errors.New("not a local address")
 
-// TCP listens on an address. With localOnly it must be one that only this machine reaches, else the error is
-// [ErrReachable]: a name may stand for another address than it says.
+// TCP listens on an address. With localOnly it returns [ErrReachable] if other machines can reach the bound address,
+// since a name may resolve to any address.
 func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -38,13 +38,13 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Address is where a listener of TCP is bound.
+// Address returns the address a TCP listener is bound to.
 func Address(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 }
 
-// Local is the address at which this machine reaches a listener of TCP: that of loopback where it is bound to every
+// Local returns the address at which this machine reaches a TCP listener: a loopback address if it is bound to every
 // address.
 func Local(l net.Listener) string {
 	bound := Address(l)
@@ -54,15 +54,16 @@ func Local(l net.Listener) string {
 	return bound.String()
 }
 
-// Unix makes a socket for its owner and the group of its folder. One that nobody serves any more is replaced; one that
-// is served is [ErrInUse].
-// It gets its name when its permissions are set, so that nobody else can connect before.
+// Unix creates a socket for its owner and the group of its folder. It replaces a stale socket and returns [ErrInUse]
+// for one that is being served.
+//
+// The socket gets its name after its permissions are set, so that nobody else can connect before.
 func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 
-	// The socket is made under a shorter name, which would hide that nobody can connect to this one.
+	// The temporary name is shorter and would hide that nobody can connect to the final path.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fail(fmt.Errorf("the path has %d bytes, and a socket's at most %d; name a shorter one", len(path), most))
 	}
@@ -101,18 +102,18 @@ func Unix(path string) (net.Listener, error) {
 	return socketListener{l, path}, nil
 }
 
-// socketListener removes its socket when it is closed.
+// socketListener removes its socket when closed.
 type socketListener struct {
 	net.Listener
 	path string
 }
 
-// Close stops listening.
+// Close removes the socket and stops listening.
 func (l socketListener) Close() error {
 	return errors.Join(os.Remove(l.path), l.Listener.Close())
 }
 
-// CloseAll closes listeners.
+// CloseAll closes all listeners and joins their errors.
 func CloseAll(listeners []net.Listener) error {
 	var errs []error
 	for _, l := range listeners {
@@ -121,8 +122,8 @@ func CloseAll(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// Merge returns a listener that accepts what any of the given ones accepts and has the address of the first. Closing
-// it closes them.
+// Merge returns a listener that accepts connections from all given listeners and has the address of the first.
+// Closing it closes them all.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]
@@ -134,7 +135,7 @@ func Merge(listeners []net.Listener) net.Listener {
 	return m
 }
 
-// merged accepts the connections of several listeners.
+// merged accepts connections from several listeners.
 type merged struct {
 	listeners []net.Listener
 	accepted  chan acceptance
@@ -161,7 +162,7 @@ func (m *merged) accept(l net.Listener) {
 	}
 }
 
-// Accept waits for a connection.
+// Accept waits for a connection from any of the listeners.
 func (m *merged) Accept() (net.Conn, error) {
 	select {
 	case a := <-m.accepted:
@@ -171,7 +172,7 @@ func (m *merged) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes all listeners; it may be called twice.
+// Close closes all listeners. It may be called more than once.
 func (m *merged) Close() (err error) {
 	m.closeOnce.Do(func() {
 		close(m.closed)
@@ -180,5 +181,5 @@ func (m *merged) Close() (err error) {
 	return err
 }
 
-// Addr is that of the first.
+// Addr returns the address of the first listener.
 func (m *merged) Addr() net.Addr { return m.listeners[0].Addr() }

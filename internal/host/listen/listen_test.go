@@ -68,7 +68,7 @@ func TestFilesAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestMergedListeners: connections to any of them are accepted, and closing ends all of them and the wait.
+// Connections to either listener are accepted, and closing closes both and ends the wait.
 func TestMergedListeners(t *testing.T) {
 	t.Parallel()
 	first, err := TCP("127.0.0.1:0", true)
@@ -147,7 +147,7 @@ func TestAddressAtWhichThisMachineReachesAListener(t *testing.T) {
 	}
 }
 
-// boundListener says where it is bound.
+// boundListener pretends to be bound to addr.
 type boundListener struct {
 	net.Listener
 	addr net.Addr

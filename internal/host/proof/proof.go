@@ -16,24 +16,25 @@ import (
 	"time"
 )
 
-// header carries a challenge, its nonce and proof with a dot between them, and the proof in the answer to it.
+// header carries a challenge as NONCE.PROOF, and the proof in the response.
 const header = "X-Tendril-Challenge"
 
-// refused is the answer of a server that does not know the client's secret.
+// refused is the response of a server that does not know the client's secret.
 const refused = "refused"
 
 // patience is how long a server may take to prove itself.
 const patience = 10 * time.Second
 
-// Error means that a server does not prove that it knows the secret. Nothing but the challenge was sent to it.
+// Error means that a server did not prove that it knows the secret. It received nothing but the challenge.
 type Error struct {
 	Address string
-	// Other is whether it says that it has another secret. Else it is an older version, or another program.
+	// Other reports whether the server said it has another secret. Otherwise it is an older version or another
+	// program.
 	Other bool
 	cause error
 }
 
-// Error says what is wrong.
+// Error describes the failure.
 func (e *Error) Error() string {
 	switch {
 	case e.Other:
@@ -44,18 +45,18 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns why there was no answer to the challenge; nil if there was one.
+// Unwrap returns why the challenge got no response, or nil if it got one.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Require returns a copy of t whose connections are used once the server at their other end has proved that it knows
-// the secret. It is for URLs of the scheme http.
+// Require returns a copy of t that uses a connection only after the server has proved that it knows the secret. It is
+// meant for http URLs.
 func Require(t *http.Transport, secret string) *http.Transport {
 	t = t.Clone()
 	dial := t.DialContext
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	t.Proxy = nil // a proxy would answer in the place of the server
+	t.Proxy = nil // a proxy would answer instead of the server
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -70,7 +71,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	return t
 }
 
-// challenge asks the server of a new connection for its proof.
+// challenge requests the proof on a new connection.
 func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	address := canonical(conn.RemoteAddr())
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -99,8 +100,8 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange sends a challenge and returns the answer; "" if the server does not know challenges, or closes the
-// connection after its answer.
+// exchange sends a challenge and returns the answer, or "" if the server does not support challenges or closes the
+// connection after its response.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -118,7 +119,7 @@ func exchange(conn net.Conn, request *http.Request) (string, error) {
 	return said, nil
 }
 
-// Answer answers a request that is a challenge, and reports whether it was one.
+// Answer responds to a challenge, and returns false for any other request.
 func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	given := r.Header.Get(header)
 	if given == "" {
@@ -131,25 +132,25 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	}
 	nonce, _, _ := strings.Cut(given, ".")
 	w.Header().Set(header, mac(secret, "server", nonce, local(r)))
-	w.Header().Del("Connection") // the request follows on it, however full the server is
+	w.Header().Del("Connection") // the real request follows on this connection, even if the server is full
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
-// Knows reports whether a request is a challenge by a client who knows the secret.
+// Knows reports whether a request is a challenge from a client that knows the secret.
 func Knows(r *http.Request, secret string) bool {
 	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, local(r))))
 }
 
-// mac binds who proves something, and where, to a nonce.
+// mac binds the role and address of a peer to a nonce.
 func mac(secret, who, nonce, address string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, address)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// local is the address at which the server got a request.
+// local returns the address at which the server received a request.
 func local(r *http.Request) string {
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {
@@ -158,7 +159,7 @@ func local(r *http.Request) string {
 	return canonical(address)
 }
 
-// canonical writes an address as both ends of a connection do.
+// canonical formats an address the same way on both ends of a connection.
 func canonical(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 
 const secret = "a-secret-of-32-characters-in-all"
 
-// genuine serves a handler that knows a secret, and counts the requests that came after the proof.
+// genuine serves a handler that knows a secret, and counts the requests after the proof.
 func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // as a server that is full says before it looks at a request
+		w.Header().Set("Connection", "close") // like a full server, before it reads the request
 		if !Answer(w, r, known) {
 			served.Add(1)
 		}
@@ -29,7 +29,6 @@ func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	return s.URL, served
 }
 
-// post sends the secret and a body.
 func post(t *testing.T, transport http.RoundTripper, url string) error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("a body"))
@@ -59,7 +58,7 @@ func TestServerThatKnowsTheSecretIsUsed(t *testing.T) {
 	}
 }
 
-// TestServerWithoutProofGetsNothing but the challenge.
+// It receives only the challenge.
 func TestServerWithoutProofGetsNothing(t *testing.T) {
 	t.Parallel()
 	real, _ := genuine(t, secret)
@@ -105,7 +104,7 @@ func TestServerWithoutProofGetsNothing(t *testing.T) {
 	}
 }
 
-// TestEachConnectionIsProved, so that a listener that takes the port after the proof gets nothing.
+// A process that takes over the port after the proof gets nothing.
 func TestEachConnectionIsProved(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Answer(w, r, secret) }))
@@ -135,7 +134,7 @@ func TestEachConnectionIsProved(t *testing.T) {
 	}
 }
 
-// TestCallersWithoutTheSecretGetNoProof, so that they learn nothing to guess it with.
+// They learn nothing that helps to guess the secret.
 func TestCallersWithoutTheSecretGetNoProof(t *testing.T) {
 	t.Parallel()
 	url, _ := genuine(t, secret)
@@ -159,7 +158,6 @@ func TestCallersWithoutTheSecretGetNoProof(t *testing.T) {
 	}
 }
 
-// record is what a listener read.
 type record struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -171,7 +169,7 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// tap records what the connections of a listener read.
+// tap records everything read from a listener's connections.
 type tap struct {
 	net.Listener
 	to *record

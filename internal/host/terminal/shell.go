@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// shellSafe are the characters, beside letters and digits, that mean nothing to a shell.
+// shellSafe lists the characters, besides letters and digits, that have no meaning to a shell.
 const shellSafe = "_-./:@%+,"
 
-// ShellWord returns text as one word of bash, zsh or ksh, so that a command which is shown to a person can be typed
-// with text that others wrote. What cannot be seen, line ends included, is escaped as in [Plain]. A word that begins
-// with "-" is still an option of a program: put it behind "--".
+// ShellWord quotes text as one word of bash, zsh or ksh, so that a suggested command can be typed even if it contains
+// untrusted text. Invisible characters, including line ends, are escaped as in [Plain]. A word that begins with "-"
+// still looks like an option, so put it after "--".
 func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))

@@ -32,7 +32,7 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
-// FuzzShellWordIsReadBack types the word into a shell.
+// A real shell reads the quoted word.
 func FuzzShellWordIsReadBack(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns text with all that is not printable escaped; line ends and tabs stay when lines is true.
+// Plain escapes everything unprintable in text. Line ends and tabs are kept if lines is true.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -24,7 +24,7 @@ func Plain(text string, lines bool) string {
 	return b.String()
 }
 
-// isPlain reports whether text is ASCII that needs no escape.
+// isPlain reports whether text is ASCII that needs no escaping.
 func isPlain(text string, lines bool) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c > '~') && !(lines && (c == '\n' || c == '\t')) {
@@ -39,7 +39,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	case r == utf8.RuneError && len(raw) == 1:
 		fmt.Fprintf(b, `\x%02x`, raw[0])
 	case lines && (r == '\n' || r == '\t'), unicode.IsGraphic(r), unicode.Is(unicode.Co, r),
-		r == '\u200c' || r == '\u200d': // the joiners of scripts and emoji, the only invisible characters that are safe
+		r == '\u200c' || r == '\u200d': // joiners of scripts and emoji, the only safe invisible characters
 		b.WriteString(raw)
 	default:
 		quoted := fmt.Sprintf("%q", r)
@@ -47,15 +47,15 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	}
 }
 
-// Writer escapes what is written to it and passes it on. Line ends and tabs
-// stay. Each Write must hold whole characters: half a one is escaped.
+// Writer escapes everything written to it and passes it on. Line ends and tabs are kept. Each Write must contain
+// complete characters, since a partial one is escaped.
 type Writer struct {
 	To io.Writer
-	// Colors lets the sequences pass that choose a colour or how bright it is, and nothing that hides text.
+	// Colors lets sequences through that set a color or brightness, but none that hides text.
 	Colors bool
 }
 
-// Write passes p on. It reports all of p as written, or the error.
+// Write returns len(p), or the error of the underlying writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := p
 	if !isPlain(string(p), true) {
@@ -82,11 +82,11 @@ func (w *Writer) escape(p []byte) []byte {
 	return []byte(b.String())
 }
 
-// safeColors reset, brighten or dim text, or give it a colour but for black and the background's, which can make
-// it unreadable.
+// safeColors reset, brighten, dim or color text. Black and background colors are missing because they can make text
+// unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
-// colorLength is the length of the sequence for a colour that p begins with; 0 for none.
+// colorLength returns the length of the color sequence at the start of p, or 0.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')

@@ -1,15 +1,13 @@
-// Package trust tells whether other users decide what is in a file.
+// Package trust checks whether other users control the contents of a file.
 //
-// What tendril finds by itself, such as tendril.yaml in the working folder, may name
-// commands to run. It is believed only when nobody but the user that runs tendril, and
-// root, could have written it:
+// Files that tendril finds by itself, such as tendril.yaml in the working folder, may contain commands to run. They
+// are trusted only if nobody but the current user and root could have written them:
 //
 //	owner    the user, or root
-//	mode     not writable by others; by the group only where that is the user's own,
-//	         which has the user's number
-//	folder   the same, since who may write to it may replace what is in it; in a folder
-//	         with the sticky bit, such as /tmp, nobody can replace another's file
+//	mode     not writable by others, and by the group only if it is the user's private group (GID equal to UID)
+//	folder   the same, since write access allows replacing the files in it; in a folder with
+//	         the sticky bit, such as /tmp, nobody can replace another user's file
 //
-// A symbolic link is followed: the file counts, and both folders. Access control lists
-// and the folders further up are not looked at.
+// Symbolic links are followed: the file and both folders are checked. Access control lists and folders further up are
+// not.
 package trust

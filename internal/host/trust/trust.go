@@ -10,23 +10,23 @@ import (
 	"syscall"
 )
 
-// Error says that others decide what is in a file or folder.
+// Error means that other users control the contents of a file or folder.
 type Error struct {
-	// Path is the file or folder.
+	// Path names the file or folder.
 	Path string
-	// Text says who decides: "it belongs to the user alice".
+	// Text names the other users: "it belongs to the user alice".
 	Text string
-	// Fix is the command that changes that.
+	// Fix is the command that removes their access.
 	Fix string
-	// Everybody tells that any user of the machine may write there.
+	// Everybody reports whether any local user can write to it.
 	Everybody bool
 }
 
-// Error names the path and says who decides.
+// Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] when another user decides what is in a file, or may
-// replace it; nil when only this user does. What is missing is not checked.
+// File returns an [*Error] if another user controls or can replace a file, and nil otherwise. Missing files are not
+// checked.
 func File(path string) error {
 	for _, at := range []string{path, filepath.Dir(path)} {
 		if err := check(at); err != nil {
@@ -40,11 +40,11 @@ func File(path string) error {
 	return check(filepath.Dir(real))
 }
 
-// mostChecked bounds how many files Folder looks at.
+// mostChecked is the maximum number of files [Folder] checks.
 const mostChecked = 2000
 
-// Folder returns an [*Error] when another user decides what is in a folder, or in one of the files and folders in
-// it, with all that is below them; nil when only this user does. What is missing is not checked.
+// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside, and nil
+// otherwise. Missing files are not checked.
 func Folder(dir string, inside ...string) error {
 	if err := check(dir); err != nil {
 		return err
@@ -85,14 +85,14 @@ func check(path string) error {
 	return nil
 }
 
-// Owns reports whether this user owns a file.
+// Owns reports whether the current user owns a file.
 func Owns(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// judge says who beside the user self, and root, decides what is in a file or folder;
-// nil for nobody. In a folder with the sticky bit nobody can replace another's file.
+// judge returns an [*Error] if users other than self and root control a file or folder. In a folder with the sticky
+// bit nobody can replace another user's file.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -109,10 +109,10 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others tells who else decides what is in a file or folder.
+// Others is the group of other users that controls a file or folder.
 type Others int
 
-// Who else decides: nobody, the user that owns it, every user, or the members of its group.
+// Nobody else, its owner, every local user, or the members of its group.
 const (
 	Nobody Others = iota
 	Owner
@@ -120,9 +120,8 @@ const (
 	Group
 )
 
-// Decide tells who beside the user self decides what is in a file or folder with this
-// mode, owner and group. Root may own it, since root can do everything anyway. The group may write
-// where it is the user's own, which then has the user's number.
+// Decide returns which users besides self control a file or folder with this mode, owner and group. Root is always
+// trusted, and so is write access for the user's private group, recognized by a GID equal to the UID.
 func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
 	switch {
 	case uid != self && uid != 0:

@@ -48,8 +48,7 @@ func TestWhoDecides(t *testing.T) {
 	}
 }
 
-// TestFilesAndFolders: the file counts, the folder, where a symbolic link leads, and
-// what is below a folder.
+// Checks the file, its folder, the target of a symbolic link and everything below a folder.
 func TestFilesAndFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
