@@ -12,12 +12,12 @@ import (
 	"tendril/api"
 )
 
-// TestADeploymentIsAbortedBeforeTheSwitchOnly: what the new version did until it was told of the abort decides.
+// An abort is too late once the new version serves.
 func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, state string
-		// ends is how the deployment ends once it is aborted; "" where it goes on.
+		// ends is the result of an aborted deployment, or "" if it continues.
 		ends    string
 		refused string
 	}{
@@ -50,7 +50,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	}
 }
 
-// TestAnAbortEndsTheNewReplicas: the old ones serve on, and the next deployment may begin.
+// The previous replicas keep serving, and the next deployment can start.
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

@@ -17,62 +17,62 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Options configure an [App]. All fields are required, but for Bundle and Command.
+// Options configure an [App]. All fields except Bundle and Command are required.
 type Options struct {
-	Settings *config.Settings // those of the start
-	// Bundle is the folder of the first version, nil for a command without a folder; Command the
-	// app's program and arguments, empty when the bundle's Procfile says what to run.
+	Settings *config.Settings // settings at startup
+	// Bundle is the folder of the first version, or nil for a command without a folder. Command is the app's program
+	// and arguments, or empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
-	// Environ returns the environment of a process of a version, which listens at a port
-	// unless that is 0; see [Environ].
+	// Environ returns the environment of a process of a version that listens at a port, or 0 if it does not; see
+	// [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
-	// Output receives each line that a process, or a step of a deployment, writes.
+	// Output receives each line written by a process or a deployment step.
 	Output func(process, stream string, line []byte)
-	// Counters count what happens to the processes; LinesDropped also reports it.
+	// Counters counts process events. It also receives LinesDropped.
 	Counters supervisor.Events
-	Hurry    context.Context // makes every stop immediate when it is done
-	Draining <-chan struct{} // is closed when the stop of the environment begins
-	Ready    chan struct{}   // is closed when the app is ready for the first time
-	// Changing holds one token: its holder may change versions, settings and tasks.
+	Hurry    context.Context // makes every stop immediate once done
+	Draining <-chan struct{} // closed when the environment starts to stop
+	Ready    chan struct{}   // closed when the app first becomes ready
+	// Changing holds one token, whose holder may change versions, settings and tasks.
 	Changing chan struct{}
-	// Gate opens or closes the gates of the workers that deliver to the app; reason says
-	// why they are closed.
+	// Gate opens or closes the gates of the workers that deliver to the app. reason explains why they are closed.
 	Gate func(open bool, reason string)
-	// Failed ends the environment: the app failed too often, or was not ready in time.
+	// Failed shuts the environment down because the app failed too often or was not ready in time.
 	Failed func(error)
-	// DrainTimeout returns how long a replica that is retired may finish its work.
+	// DrainTimeout returns how long a retired replica may take to finish its work.
 	DrainTimeout func() time.Duration
-	// Check refuses the bundle of a new version.
+	// Check validates the bundle of a new version.
 	Check func(*bundle.Bundle) error
-	// Change reads the settings with the bundle of a new version, and says how they differ from
-	// those in force. Apply puts them in force; newReplicas tells that they are for new
-	// replicas, and that deliveries to the old ones go on as they are.
+	// Change reads the settings that apply with a new version's bundle and returns how they differ from the current
+	// ones. Apply puts them into effect. With newReplicas they apply to new replicas only, and deliveries to existing
+	// replicas are unaffected.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
-	// Facts keeps what get-config answers to the steps and processes of versions; nil for nothing.
+	// Facts stores the answers of get-config for the steps and processes of each version. It may be nil.
 	Facts Facts
-	// ClaimCommands asks for the right to run the leader_only commands of a version, which all instances know by the
-	// same text; nil when another instance has run them. It waits while another one does.
+	// ClaimCommands claims the right to run a version's leader_only commands. version is the same text on all
+	// instances. It blocks while another instance runs the commands, and returns nil if another instance has run
+	// them.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
-	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
+	// AdoptTasks puts the periodic tasks of a new version into effect. They have been checked before.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
 
-// Facts keeps what get-config answers about each version, which its number names. Its methods are called one at a
-// time, but for Environ.
+// Facts stores the answers of get-config by version number. Its methods are not called concurrently, except for
+// Environ.
 type Facts interface {
-	// Publish writes or replaces the answers about a version with these settings; nil for those in force.
+	// Publish writes or replaces the answers for a version with these settings, or the current settings if s is nil.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
-	// Serve makes them those that a person at a shell gets.
+	// Serve selects the version whose answers are given outside of steps and processes, for example in a shell.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ returns env with what leads to them; asApp is true for a process of the app's user.
+	// Environ adds the variables that lead to a version's answers. asApp is true for processes of the app's user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
-// stopping reports whether the stop of the environment has begun.
+// stopping reports whether the environment is stopping.
 func (o *Options) stopping() bool {
 	select {
 	case <-o.Draining:
@@ -82,7 +82,8 @@ func (o *Options) stopping() bool {
 	}
 }
 
-// App is the app that runs on this machine. The holder of the token of Changing calls the methods that deploy.
+// App is the app running on this machine. Its deploying methods may only be called by the holder of the Changing
+// token.
 type App struct {
 	opts        *Options
 	steps       *stepRunner
@@ -96,16 +97,16 @@ type App struct {
 	gate        *gate
 	pid         *pidFile
 	isSameApp   func(v, next version) bool
-	factsMu     sync.Mutex // is held while facts are changed
+	factsMu     sync.Mutex
 
 	run        context.Context // done when the app is stopped for good
 	endRun     context.CancelFunc
 	background sync.WaitGroup
-	first      int           // the version of the start
+	first      int           // version at startup
 	startHooks chan struct{} // closed when the hooks after the first start have run
 }
 
-// New returns an app that is not started.
+// New returns an app that has not been started.
 func New(opts *Options) *App {
 	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
 	a := &App{opts: opts, pid: pid, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
@@ -148,14 +149,14 @@ func New(opts *Options) *App {
 	return a
 }
 
-// Route returns what delivers the messages of one queue to the replicas. open returns
-// connections to an address. On a FIFO queue the order within a message group counts.
+// Route returns the deliverer that sends the messages of one queue to the replicas. open returns connections to an
+// address. fifo keeps messages of a group in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, fifo}
 }
 
-// Start runs the steps of the first version, and starts so many replicas of it, at least 1, and
-// its helpers. None of them need be ready when it returns. Stop must be called, also after an error.
+// Start runs the steps of the first version and starts its helpers and the given number of replicas, at least 1. It
+// returns before they are ready. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts)}
@@ -172,7 +173,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 		return err
 	}
 	v.recordFiles()
-	a.linkCurrent(v) // before it may look there
+	a.linkCurrent(v) // hooks may look there
 
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
@@ -187,8 +188,8 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop ends the app, and at the same time what the steps of its versions left running. They have their grace however
-// late the deliveries ended: only Hurry cuts it short.
+// Stop stops the app and, at the same time, processes left behind by the steps of its versions. They get their full
+// grace period however late deliveries ended; only Hurry shortens it.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -203,7 +204,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// awaitSteps waits until no hook runs any more, in whose place nothing may be left.
+// awaitSteps waits until no hook is running, so that no further process is left behind.
 func (a *App) awaitSteps() {
 	over := make(chan struct{})
 	go func() { a.background.Wait(); close(over) }()
@@ -215,8 +216,8 @@ func (a *App) awaitSteps() {
 	}
 }
 
-// watchReadiness fails when the app is not ready in time the first time. Later, an app that
-// is not ready only closes the gates.
+// watchReadiness fails the app if it does not become ready in time after startup. Later an app that is not ready only
+// closes the gates.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -231,8 +232,8 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// afterFirstReady runs the hooks that follow the first start, unless the app became ready
-// with a later version, which has its own.
+// afterFirstReady runs the hooks that follow the first start. If the app first became ready with a later version, its
+// deployment has already run hooks of its own.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -244,7 +245,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // no deployment's hooks run beside these
+	select { // no deployment's hooks run at the same time
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():
@@ -258,14 +259,14 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp fails when the app never came up. One that worked before is kept up: nothing is
-// received, and the status says why. A version that is being deployed is rolled back.
+// gaveUp fails the environment if the app never became ready. If it was ready before, receiving pauses and the status
+// gives the reason. A version being deployed is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	ends := !a.gate.wasReady() && !deployed
 	last := *cause
 	if ends || deployed {
-		last.RetryAfter = 0 // the environment, or the deployment, ends with it
+		last.RetryAfter = 0 // the environment or the deployment ends now
 	}
 	if r != nil {
 		r.giveUp(&last)
@@ -281,26 +282,26 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	event.Health.Log(a.opts.Log, slog.LevelError, "process failed too often", attrs...)
 }
 
-// CurrentBundle is that of the version that serves; nil for a command without a folder.
+// CurrentBundle returns the bundle of the serving version, or nil for a command without a folder.
 func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundle }
 
-// Version names the version that serves, for people.
+// Version describes the serving version.
 func (a *App) Version() string { return a.replicas.current().String() }
 
-// WasReady reports whether the app was ready at least once.
+// WasReady reports whether the app has ever been ready.
 func (a *App) WasReady() bool { return a.gate.wasReady() }
 
-// Forget drops what is known about a message that has left its queue.
+// Forget drops what is recorded about a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
 // Poison counts the messages that crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
-// StartHooks is closed when the hooks after the first start have run.
+// StartHooks returns a channel that is closed when the hooks after the first start have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns why the first replica that is not ready is not, and when a replica was
-// last ready; "" and zero where that is not known.
+// NotReady returns why the first unready replica is not ready, and when any replica was last ready. They are "" and
+// zero if unknown.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {
@@ -314,7 +315,7 @@ func (a *App) NotReady() (reason string, lastReady time.Time) {
 	return reason, lastReady
 }
 
-// Serving describes the processes of the version that serves: its replicas and its helpers.
+// Serving describes the processes of the serving version: its replicas, then its helpers.
 func (a *App) Serving() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	return append(replicas, helpers...)
@@ -323,8 +324,7 @@ func (a *App) Serving() []supervisor.Status {
 // Draining is the state of a process that finishes its work and takes no more.
 const Draining supervisor.State = "draining"
 
-// Processes describes all processes: those of [App.Serving], and before the helpers the replicas
-// that finish their work, and the one for quarantined messages, which is meant to crash.
+// Processes describes all processes: replicas, draining replicas, the replica for quarantined messages, then helpers.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -341,7 +341,7 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// ReadyReplicas counts the replicas that serve and take requests.
+// ReadyReplicas returns the number of serving replicas that accept requests.
 func (a *App) ReadyReplicas() (n int) {
 	for _, r := range a.replicas.now.Load().replicas {
 		if ready, _ := r.isReady(); ready {
@@ -351,7 +351,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns what changes the number of replicas, until run is done.
+// Scaler returns a scaler for the replicas, which works until run is done.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

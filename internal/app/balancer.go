@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// errNoReplica is the error of [balancer.acquire].
+// errNoReplica is returned by [balancer.acquire].
 var errNoReplica = errors.New("no replica of the app is ready")
 
-// balancer knows all replicas, and which of them may be given deliveries.
+// balancer knows all replicas and chooses the ones that receive deliveries.
 type balancer struct {
-	// port is that of the settings, which the first replica gets; 0 means any. freePort
-	// finds one for the others.
+	// port is the configured port, used by the first replica; 0 means any. freePort finds ports for further replicas.
 	port     int
 	freePort func() (int, error)
-	// changed is called when the answer to "may anything be delivered?" changes, with a
-	// reason when not; nil for no calls. They come in order, and must not change the balancer.
+	// changed is called in order when deliveries become possible or impossible, with a reason for the latter. It may
+	// be nil and must not change the balancer.
 	changed func(open bool, reason string)
 
 	mu       sync.Mutex
 	replicas []*replica
 	open     bool
-	news     chan struct{} // closed and replaced when something changes
-	// calls keeps the order of calls of changed.
+	news     chan struct{} // closed and replaced on each change
+	// calls serializes calls of changed.
 	calls sync.Mutex
 }
 
@@ -34,8 +33,8 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, news: make(chan struct{})}
 }
 
-// add makes a replica that is neither ready nor admitted. It has a port that no other
-// replica has, also of those that do not listen yet, and the smallest free number.
+// add creates a replica that is neither ready nor admitted. Its port differs from all others, including ports that
+// are not listened on yet, and its number is the smallest free one.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +54,7 @@ func (b *balancer) add(v version) (*replica, error) {
 	return r, nil
 }
 
-// setReady records whether a replica takes requests; reason says why not.
+// setReady records whether a replica accepts requests, and the reason if not.
 func (r *replica) setReady(ready bool, reason string) {
 	if ready {
 		r.wasReady.Store(true)
@@ -63,15 +62,14 @@ func (r *replica) setReady(ready bool, reason string) {
 	r.balancer.change(func() { r.ready, r.reason = ready, reason })
 }
 
-// isReady reports whether a replica takes requests, and why not.
+// isReady reports whether a replica accepts requests, and the reason if not.
 func (r *replica) isReady() (ready bool, reason string) {
 	r.balancer.mu.Lock()
 	defer r.balancer.mu.Unlock()
 	return r.ready, r.reason
 }
 
-// replace admits some replicas and retires others in one step, so that there is no
-// moment without any.
+// replace admits some replicas and retires others in one step, so that deliveries are possible throughout.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -83,7 +81,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// retire needs the lock of the balancer.
+// retire marks a replica as retired. The caller holds the balancer's lock.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -94,8 +92,8 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires a replica and waits until its deliveries have ended. When ctx is done before
-// it returns how many there still are.
+// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the number of
+// deliveries that remain.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -107,7 +105,7 @@ func (r *replica) drain(ctx context.Context) (inWork int) {
 	return r.inWork
 }
 
-// find returns the replicas for which is reports true, in the order of their start.
+// find returns the replicas that satisfy is, in start order.
 func (b *balancer) find(is func(*replica) bool) (found []*replica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +117,7 @@ func (b *balancer) find(is func(*replica) bool) (found []*replica) {
 	return found
 }
 
-// remove removes a replica that is stopped.
+// remove removes a stopped replica.
 func (b *balancer) remove(r *replica) {
 	b.change(func() {
 		r.retire()
@@ -127,9 +125,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire returns the admitted and ready replica with the fewest deliveries for one more;
-// the caller calls release when that ended. It waits for one within limit, and until ctx is
-// done; the error is [errNoReplica], or that of ctx.
+// acquire assigns a delivery to the admitted and ready replica with the fewest deliveries; the caller calls release
+// at its end. It waits up to limit for such a replica and returns [errNoReplica], or ctx's error once ctx is done.
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var over <-chan time.Time
 	for {
@@ -161,7 +158,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// release ends a delivery that acquire began.
+// release ends a delivery started by acquire.
 func (r *replica) release() {
 	r.balancer.mu.Lock()
 	defer r.balancer.mu.Unlock()
@@ -171,7 +168,7 @@ func (r *replica) release() {
 	}
 }
 
-// isOpen reports whether anything may be delivered now, and why not.
+// isOpen reports whether deliveries are possible, and the reason if not.
 func (b *balancer) isOpen() (open bool, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +188,7 @@ func (b *balancer) state() (open bool, reason string) {
 	return false, reason
 }
 
-// change changes replicas and reports what follows from it.
+// change applies a change to replicas and reports whether deliveries became possible or impossible.
 func (b *balancer) change(do func()) {
 	b.calls.Lock()
 	defer b.calls.Unlock()

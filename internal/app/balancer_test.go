@@ -6,11 +6,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// TestNoTwoReplicasGetOneAddress, also where the first does not listen yet.
+// This includes addresses whose replica does not listen yet.
 func TestNoTwoReplicasGetOneAddress(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(5000, supervisor.FreePort)
-	for port := 20_000; port < 30_000; port += 2 { // half of all
+	for port := 20_000; port < 30_000; port += 2 { // half of all ports
 		b.replicas = append(b.replicas, newReplica(b, version{}, port, port))
 	}
 	seen := map[string]bool{}

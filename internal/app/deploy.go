@@ -19,8 +19,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Deploy replaces the version by that in a folder or an archive, "" for what runs now: its archive as it was unpacked, or
-// its folder as it is now.
+// Deploy replaces the serving version with the one in a folder or archive. An empty path redeploys the serving
+// version: the unpacked archive, or the current contents of its folder.
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -32,7 +32,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	var err error
 	switch {
 	case path == "" && old.bundle == nil:
-	case path == "" && old.origin.isCopy && old.copied == nil: // an archive, or what was rolled back to
+	case path == "" && old.origin.isCopy && old.copied == nil: // an archive, or the target of a rollback
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:
@@ -48,8 +48,8 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, old, v)
 }
 
-// Reload puts in force what changed in the folder of the version that serves; changed is false
-// when nothing of the app did. Where only settings changed the processes stay.
+// Reload applies changes in the folder of the serving version. changed is false if the app's files are unchanged. If
+// only settings changed, the processes keep running.
 func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -69,8 +69,8 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// reopen opens the version that serves as it is after changes in its folder, or in the folder that it is a copy of.
-// Where only settings changed, they are put into a copy of what serves, which has what was built there.
+// reopen opens the serving version with the changes in its folder or source folder. If only settings changed, they
+// are copied into a copy of the serving version, which keeps its build results.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -95,7 +95,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	return a.take(v.origin.source, nil)
 }
 
-// replaceFiles makes some files of a folder what they are in another one.
+// replaceFiles copies the named files from another folder, and deletes those that are missing there.
 func replaceFiles(dir, from string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -120,8 +120,8 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// take makes a version of an archive or a folder: its files are unpacked or copied, so that what serves is never touched.
-// change, if not nil, changes them before they are read.
+// take creates a version by unpacking an archive or copying a folder, so that serving files are never modified.
+// change, if not nil, modifies the files before they are read.
 func (a *App) take(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *App) take(source string, change func(dir string) error) (v version, err
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // also whether others can change it, which the copy does not show
+			err = a.opts.Check(b) // including write access by others, which the copy would hide
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -166,7 +166,8 @@ func (a *App) take(source string, change func(dir string) error) (v version, err
 	return v, nil
 }
 
-// SourceFolder is the folder that the version that serves is a copy of, or runs in; "" for a command without one.
+// SourceFolder returns the folder the serving version was copied from or runs in, or "" for a command without a
+// folder.
 func (a *App) SourceFolder() string {
 	if v := a.replicas.current(); v.copied == nil || !isFolder(v.origin.source) {
 		return v.dir()
@@ -174,8 +175,8 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// open opens the folder of a version, which was unpacked from an archive just now or "", and finds out how its settings
-// differ from those in force.
+// open opens the folder of a version and compares its settings with the current ones. archive is the archive the
+// folder was just unpacked from, or "".
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings, path, false), bundle.LetEverybodyPass(a.opts.Settings.DataDir, path))
 	if err != nil {
@@ -186,7 +187,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 		return version{}, Refused(err)
 	}
 
-	v.bundle.Archive = archive // others may decide what is in it
+	v.bundle.Archive = archive // others may control its contents
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
@@ -205,11 +206,10 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to the folder of a version; fresh tells that it
-// was unpacked here.
+// Share gives the app's user access to the folder of a version. fresh reports that the folder was just unpacked.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
-		return nil // the app's user is the one who runs tendril
+		return nil // the app runs as the same user as tendril
 	}
 	_, gid, err := supervisor.IDsOf(s.AppUser)
 	if err != nil {
@@ -218,28 +218,28 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 	return bundle.ShareVersion(s.DataDir, dir, gid, fresh)
 }
 
-// removeCopy removes an unpacked archive, or the copy of a folder, that does not serve.
+// removeCopy removes a version's unpacked or copied folder.
 func (a *App) removeCopy(dir string) {
 	if err := bundle.RemoveVersion(dir); err != nil {
 		a.opts.Log.Warn("removing a version failed", "err", err)
 	}
 }
 
-// prune removes the oldest copies, now that a new one serves.
+// prune removes the oldest copies after a new version has started serving.
 func (a *App) prune(v version) {
 	if !v.unpacked {
 		return
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir()) // also of old versions that finish, and where only settings changed since
+		inUse = append(inUse, r.version.dir()) // also draining versions, and copies with only settings changed since
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("removing old versions failed", "err", err)
 	}
 }
 
-// Refused is the error for callers of the console that a version is at fault; err says why.
+// Refused returns the console's error for an invalid version.
 func Refused(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -255,9 +255,9 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy runs the steps of the new version, and starts its replicas beside those that serve;
-// these get the deliveries once all are ready, and the old ones finish and end while other changes go on. On any
-// error before that the old version is still serving.
+// deploy runs the steps of a version and starts its replicas next to the serving ones. Once all are ready, deliveries
+// switch to them, and the previous replicas drain while other changes go on. If anything fails before the switch, the
+// previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -293,7 +293,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	}
 	a.prune(v)
 
-	// The caller's time may be over by now, and an abort has been too late for the switch.
+	// The caller's context may have ended by now, and an abort before the switch no longer counts.
 	after, over := a.untilStop(context.WithoutCancel(ctx))
 	defer over(nil)
 	a.deployments.setAbort(over)
@@ -305,8 +305,8 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
-// configure puts a version in force whose app is the one that runs: the hooks of a change of
-// settings run, and the processes stay.
+// configure puts a version into effect that only changes settings: it runs the hooks for a change of settings and
+// keeps the processes.
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -319,7 +319,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	a.removeFacts(v.facts)
 	if err == nil {
 		v.recordFiles()
-		v.facts = old.facts // which the processes know
+		v.facts = old.facts // the processes use the previous ones
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {
@@ -344,7 +344,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	return api.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
 }
 
-// finish does what follows once a version serves: its tasks, and the hooks after the start.
+// finish adopts the tasks of a version that now serves and runs its hooks after the start.
 func (a *App) finish(ctx context.Context, v version) error {
 	a.opts.AdoptTasks(ctx, v.bundle)
 	if err := a.steps.run(ctx, v, afterStart); err != nil {
@@ -355,15 +355,14 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// untilStop returns a context that ends with ctx, and with the cause [ErrStopped] when the
-// app is stopped for good.
+// untilStop returns a context that ends with ctx, or with the cause [ErrStopped] when the app is stopped for good.
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
 	return ctx, func(cause error) { stop(); cancel(cause) }
 }
 
-// fail ends the deployment in a state, and returns the error for the console.
+// fail ends the deployment with a state and returns the error for the console.
 func (a *App) fail(ctx context.Context, state string, err error) error {
 	a.deployments.end(state, err)
 	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),
@@ -374,15 +373,15 @@ func (a *App) fail(ctx context.Context, state string, err error) error {
 	return failed
 }
 
-// Abort ends the deployment under way as a failure would, and returns it when it is over: the previous version is
-// still serving. The error is an [*api.Error] where none is under way, or where the new version is serving already:
-// then only its last hooks were ended.
+// Abort cancels the deployment in progress, waits for its end and returns it; the previous version keeps serving. It
+// returns an [*api.Error] if no deployment is in progress or the new version already serves, in which case only its
+// remaining hooks were canceled.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.deployments.cancel(ctx) }
 
-// Deployments returns the last 20 deployments since the start, the newest first.
+// Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
-// Deployment returns the deployment under way, or the last one; nil before the first.
+// Deployment returns the current or last deployment, or nil before the first.
 func (a *App) Deployment() *api.Deployment {
 	if all := a.deployments.newestFirst(); len(all) > 0 {
 		return &all[0]

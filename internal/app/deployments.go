@@ -12,19 +12,19 @@ import (
 	"tendril/api"
 )
 
-// keptDeployments is how many deployments are remembered.
+// keptDeployments is the maximum number of remembered deployments.
 const keptDeployments = 20
 
-// deployments are the last ones since the start, and the way to end the one under way.
+// deployments holds the deployments since startup and can cancel the current one.
 type deployments struct {
 	mu  sync.Mutex
-	all []*api.Deployment // the oldest first
-	// abort ends the deployment under way with a cause as a failure would, and over is closed when it has ended.
+	all []*api.Deployment // oldest first
+	// abort cancels the current deployment with a cause. over is closed when it has ended.
 	abort context.CancelCauseFunc
 	over  chan struct{}
 }
 
-// last returns the deployment under way, or else the last one; nil before the first. It needs the lock.
+// last returns the current or last deployment, or nil before the first. The caller holds the lock.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil
@@ -42,14 +42,13 @@ func (d *deployments) begin(old, v version, abort context.CancelCauseFunc) {
 	d.all = d.all[max(len(d.all)-keptDeployments, 0):]
 }
 
-// setAbort changes what an abort of the deployment under way does.
 func (d *deployments) setAbort(abort context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.abort = abort
 }
 
-// update changes the deployment under way, if there is one.
+// update changes the current deployment, if any.
 func (d *deployments) update(change func(last *api.Deployment)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,9 +77,7 @@ func (d *deployments) end(state string, err error) {
 	})
 }
 
-// cancel ends the deployment under way as a failure would, and returns it when it is over: the previous version is
-// still serving. The error is a [*api.Error] where none is under way, or where the new version is serving already:
-// then only its last hooks were ended.
+// cancel implements [App.Abort].
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	last, abort, over := d.last(), d.abort, d.over
@@ -107,7 +104,6 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	return *last, nil
 }
 
-// newestFirst returns copies of all.
 func (d *deployments) newestFirst() (list []api.Deployment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

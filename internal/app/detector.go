@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	brokenAfter    = 10     // different messages in a row crash an app that is broken itself
-	maxQuarantined = 10_000 // messages that are remembered
+	brokenAfter    = 10     // different messages in a row crash a broken app
+	maxQuarantined = 10_000 // messages remembered
 )
 
-// detector remembers which messages may crash the app. Its methods are safe for concurrent use.
+// detector tracks messages that may crash the app. Its methods are safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 
@@ -22,15 +22,14 @@ type detector struct {
 	quarantined map[string]*crashRecord
 	streak      int // different messages that crashed the app since it last survived one
 	broken      bool
-	// idle is true while nothing is quarantined and streak is 0, so that most
-	// deliveries need no lock.
+	// idle is true while nothing is quarantined and streak is 0, so that most deliveries take no lock.
 	idle atomic.Bool
 }
 
-// crashRecord is what is known about a quarantined message.
+// crashRecord describes a quarantined message.
 type crashRecord struct {
 	since   time.Time
-	crashes int // while it was the only message in work
+	crashes int // as the only message in flight
 }
 
 func newDetector(log *slog.Logger) *detector {
@@ -49,7 +48,7 @@ func (d *detector) isQuarantined(id string) bool {
 	return d.quarantined[id] != nil
 }
 
-// isBroken reports whether the app crashes on every message that it is given.
+// isBroken reports whether the app crashes on every message.
 func (d *detector) isBroken() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,12 +57,11 @@ func (d *detector) isBroken() bool {
 
 // PoisonStatus counts the messages that crash the app.
 type PoisonStatus struct {
-	Quarantined int  // are delivered alone
-	Poison      int  // of them, crashed the app alone
-	Broken      bool // the app crashes on every message that it is given
+	Quarantined int  // delivered alone
+	Poison      int  // of these, crashed the app when delivered alone
+	Broken      bool // the app crashes on every message
 }
 
-// poison counts the messages that crash the app.
 func (d *detector) poison() PoisonStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,8 +74,8 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed records that a replica of the app crashed at now with these messages in
-// work. A single message is poison; several are quarantined.
+// crashed records that a replica crashed with these messages in flight. A single message is poison; several are
+// quarantined.
 func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +97,8 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	}
 }
 
-// survived records that a delivery ended without a crash. When the replica had no
-// other message, alone is true and the message leaves the quarantine.
+// survived records that a delivery ended without a crash. alone means that the replica had no other message, so this
+// one leaves the quarantine.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return
@@ -115,7 +113,6 @@ func (d *detector) survived(id string, alone bool) {
 	d.update()
 }
 
-// forget drops what is known about a message that has left its queue.
 func (d *detector) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +142,7 @@ func (d *detector) forgetOldest() {
 	delete(d.quarantined, oldest)
 }
 
-// update decides whether the app itself is broken, and whether there is anything to remember.
+// update recomputes whether the app is broken and whether the detector is idle.
 func (d *detector) update() {
 	switch broken := d.streak >= brokenAfter; {
 	case broken == d.broken:

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestExactlyThePoisonMessagesAreDetected delivers 10,000 messages to an app with
-// ten slots, of which one in a hundred crashes it. Harmless messages are delivered
-// at most twice.
+// Delivers 10,000 messages, one in a hundred of them poison, to an app with ten slots. Harmless messages are
+// delivered at most twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
 	const messages, slots, maxReceives = 10_000, 10, 3
@@ -110,8 +109,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	}
 }
 
-// TestTheAppIsBrokenAfterTenDifferentMessages: one message that crashes it many
-// times is not enough.
+// One message that crashes the app many times is not enough.
 func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))
@@ -139,7 +137,7 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	}
 }
 
-// Messages that were dead-lettered are forgotten, but that they crashed the app in a row is not.
+// Dead-lettered messages are forgotten, but the streak of crashes they caused is not.
 func TestSurvivedDeliveryEndsTheRowWhenNoMessageIsQuarantined(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))

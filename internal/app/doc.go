@@ -10,46 +10,38 @@
 //	                                              '- yes -> admit 2, retire 1 (drain), stop 1
 //	scale:  out: start, ready, admit.  in: retire (drain), stop.
 //
-// The balancer knows which replicas take deliveries, and a [Route] gives each message of a
-// queue to one of them. The replica set starts and stops replicas, and changes the balancer
-// in the right order. [App] opens new versions, runs their hooks and records how far
-// a deployment is. The gate opens the workers' gates while a replica is ready.
+// [App] opens versions, runs their hooks and records the progress of deployments. The replica set starts and stops
+// replicas, and tells the balancer which ones take deliveries. A [Route] delivers each message of a queue to one of
+// them. The gate opens the workers' gates while a replica is ready.
 //
 // # Poison messages
 //
-// When a replica crashes, each message that it had in work may be the cause. Delivered
-// together again they would crash it again, and after enough receives harmless messages
-// would be dead-lettered beside the poison message.
+// When a replica crashes, any message it had in flight may be the cause. Delivered together they would crash the app
+// again, and after enough receives harmless messages would be dead-lettered along with the poison message.
 //
 //	            the replica crashed with      delivered alone, and
-//	            several messages in work      the replica crashed
+//	            several messages in flight    the replica crashed
 //	harmless -------------------------> quarantined ----------> poison
 //	    ^                                    |                     |
 //	    '---- delivered alone, survived -----'                     | stays quarantined until
 //	                                                               v its queue dead-letters it
 //
-// A quarantined message is delivered alone, to a replica that has no other message. A crash
-// then points at exactly one message, and the other replicas keep working. When ten different
-// messages in a row crash the app, and it survives none in between, the app itself is broken:
-// [PoisonStatus] says so, and the app is restarted as one that crashes by itself.
+// A quarantined message is delivered alone, to a replica without other messages, so a crash identifies exactly one
+// message and the other replicas keep working. If ten different messages in a row crash the app, the app itself is
+// broken:
+// [PoisonStatus] reports it, and the app is restarted like one that crashes without a message.
 //
 // # Invariants
 //
-//   - A replica is stopped only when nothing is in work on it, or when its drain
-//     took longer than its limit.
-//   - At most one change (start, scale, restart, deploy) runs at a time; a second one is
-//     refused with [ErrBusy] rather than queued. But a deployment waits for nothing
-//     that only changes the size: growth is given up for it. Retired replicas drain
-//     beside any change, those of several versions at once.
-//   - Deliveries move to a version only while all of its replicas are ready together
-//     and none was given up; that is checked again after the old helpers ended.
-//   - A deployment that fails leaves the replicas of the old version serving, and
-//     none of its own running.
-//   - Helpers, the processes that take no deliveries, run once per version, and
-//     not twice at a time: the old ones end before the new ones begin.
-//   - A message is called poison only when nothing else was in work on the replica
-//     that crashed. One that was delivered alone and survived leaves the quarantine,
-//     whatever the answer was.
-//   - Memory is bounded: at most 10,000 messages are quarantined. Beyond that the
-//     oldest is forgotten, and detected again if it crashes the app again.
+//   - A replica is stopped only when it has no deliveries, or when draining exceeded its limit.
+//   - Only one change (start, scale, restart, deploy) runs at a time; another one fails with [ErrBusy]. But a deployment
+//     cancels a change of size. Retired replicas of any number of versions drain in the background.
+//   - Deliveries switch to a version only while all of its replicas are ready at the same time. This is checked again
+//     after the previous helpers have exited.
+//   - A failed deployment leaves the previous replicas serving and none of its own running.
+//   - Helpers, the processes without deliveries, run once per version. The previous ones exit before the next ones start.
+//   - A message is poison only if it was alone on the crashed replica. A message that was delivered alone without a crash
+//     leaves the quarantine whatever the response was.
+//   - At most 10,000 messages are quarantined. Beyond that the oldest is forgotten, and detected again when it crashes the
+//     app.
 package app

@@ -10,25 +10,23 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// localCredential is access key and secret for the embedded queue, which on loopback accepts any.
+// localCredential is both access key and secret for the embedded queue, which accepts any on loopback.
 const localCredential = "tendril"
 
-// Queue is what the app learns about its queue.
+// Queue describes the app's queue.
 type Queue struct {
-	// Endpoint is the URL of the embedded queue; "" on Amazon SQS, where the app finds
-	// region and credentials as it always did.
+	// Endpoint is the URL of the embedded queue. It is "" for Amazon SQS, where the app finds region and credentials
+	// itself.
 	Endpoint, Region string
 	Name, URL        string // of the worker queue
-	// AccessKeyID and SecretAccessKey are for the embedded queue; "" where it accepts any.
+	// AccessKeyID and SecretAccessKey are for the embedded queue, or "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of a process of the app: base, the properties
-// and links of the bundle, which may be nil, where base does not have them, all without
-// tendril's own settings; and what the app needs to listen at a port and to send to the
-// queue. linked returns the URL of a link's queue, "" when it is not known. Credentials
-// in base stay: the app may need them elsewhere, and an embedded queue without credentials of
-// its own accepts them.
+// Environ returns the complete environment of an app process: base without tendril's own settings; properties and
+// links of the bundle, which may be nil, unless base sets them; and the variables for listening at a port and sending
+// to the queue. linked returns the URL of a link's queue, or "" if unknown. Credentials in base are kept, since the
+// app may need them elsewhere and an embedded queue without its own credentials accepts them.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {
@@ -53,9 +51,9 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 
 	env = slices.DeleteFunc(env, func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
-			strings.HasPrefix(entry, "PORT=") // only what is to listen there has one
+			strings.HasPrefix(entry, "PORT=") // set only for processes that listen
 	})
-	setMissing("PYTHONUNBUFFERED", "1") // else its output would appear long after it was written
+	setMissing("PYTHONUNBUFFERED", "1") // output would be delayed by buffering otherwise
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}

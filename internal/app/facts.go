@@ -1,6 +1,6 @@
 package app
 
-// publish writes what get-config answers about a version that is about to be prepared.
+// publish writes get-config's answers for a version before its steps run.
 func (a *App) publish(v *version) error {
 	v.facts = v.number
 	if a.opts.Facts == nil {
@@ -11,8 +11,8 @@ func (a *App) publish(v *version) error {
 	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
-// RefreshFacts publishes the answers of get-config about the version that serves anew: settings have changed.
-// It is called by the holder of the token of Changing.
+// RefreshFacts updates get-config's answers for the serving version after settings changed. The caller holds the
+// Changing token.
 func (a *App) RefreshFacts() {
 	v := a.replicas.current()
 	if a.opts.Facts == nil {
@@ -25,7 +25,7 @@ func (a *App) RefreshFacts() {
 	}
 }
 
-// serveFacts has get-config answer about a version where nothing names another.
+// serveFacts makes a version the default for get-config's answers.
 func (a *App) serveFacts(v version) {
 	if a.opts.Facts == nil {
 		return
@@ -37,7 +37,7 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// removeFacts removes the answers of get-config about a version, unless it serves or processes of it still run.
+// removeFacts removes get-config's answers for a version, unless the version serves or still has processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
@@ -53,8 +53,8 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-// environ is the environment of a process of a version, which listens at a port unless that is 0. asApp is true for a
-// process of the app's user.
+// environ returns the environment of a process of a version that listens at a port, or 0. asApp is true for processes
+// of the app's user.
 func (o *Options) environ(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {

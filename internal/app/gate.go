@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// gate passes the readiness of the app on to the workers. An app that was ready and is not for
-// a moment keeps them open: its messages wait for it meanwhile.
+// gate passes the app's readiness on to the workers. It keeps them open if a ready app is briefly not ready, since
+// its messages can wait that long.
 type gate struct {
-	// pass opens or closes the workers' gates; isOpen is [balancer.isOpen].
+	// pass opens or closes the workers' gates. isOpen is [balancer.isOpen].
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
-	ready  chan struct{} // closed when the app was ready for the first time
+	ready  chan struct{} // closed when the app first becomes ready
 
 	mu    sync.Mutex
-	timer *time.Timer // closes the gates when the app stays away
+	timer *time.Timer // closes the gates if the app stays unready
 }
 
-// change is called when the app becomes ready, or is no longer.
+// change is called when the app's readiness changes.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,7 +28,7 @@ func (g *gate) change(open bool, reason string) {
 
 	switch {
 	case open:
-		g.pass(true, "") // first: ready means that the workers may deliver, and health is judged then
+		g.pass(true, "") // before ready is closed: workers must be able to deliver, and health is evaluated then
 		if !g.wasReady() {
 			close(g.ready)
 		}
@@ -37,7 +37,7 @@ func (g *gate) change(open bool, reason string) {
 	default:
 		var timer *time.Timer
 		timer = time.AfterFunc(notReadyWait, func() {
-			g.mu.Lock() // so that no opening comes between the question and the closing
+			g.mu.Lock() // prevents an opening between the check and the closing
 			defer g.mu.Unlock()
 			if open, reason := g.isOpen(); !open && g.timer == timer {
 				g.pass(false, reason)
@@ -47,7 +47,7 @@ func (g *gate) change(open bool, reason string) {
 	}
 }
 
-// wasReady reports whether the app was ready at least once.
+// wasReady reports whether the app has ever been ready.
 func (g *gate) wasReady() bool {
 	select {
 	case <-g.ready:

@@ -2,8 +2,8 @@ package app
 
 import "testing"
 
-// Whoever learns that the app is ready may rely on it: the workers' gates are open by then. Health, which
-// is judged at that moment, would else report an app that is not ready.
+// The workers' gates must open before ready is closed. Health is evaluated at that moment and would otherwise report
+// an app that is not ready.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
 	passed := 0

@@ -18,28 +18,27 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// VersionsFile is the name of the file of the data directory with the versions that were deployed.
+// VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
-// maxVersions is how many versions are remembered. Of archives fewer copies are kept, see package bundle.
+// maxVersions is the maximum number of remembered versions. Fewer archives are kept, see package bundle.
 const maxVersions = 20
 
-// keptVersions are the versions that were deployed, in the order of their numbers. A folder stands for one version:
-// what was deployed from it last.
+// keptVersions holds the deployed versions in order of their numbers. Each folder appears once, with the last version
+// deployed from it.
 type keptVersions struct {
-	path string // "" means no file
+	path string // "" for no file
 	log  *slog.Logger
 
 	mu  sync.Mutex
 	all []api.AppVersion
 }
 
-// storedVersions is the content of the file.
 type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// open reads the file. A file that cannot be read is replaced by the next deployment.
+// open reads the file. An unreadable file is replaced at the next deployment.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -67,8 +66,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// located is the path of a folder that the file names. One of the data directory is relative to that, so that the
-// versions move with it. Files of before have absolute paths, which name where the directory was then.
+// located returns the path of a folder named in the file. Folders in the data directory are stored as relative paths,
+// so that versions survive a move of the directory. Older files contain absolute paths to its previous location.
 func (k *keptVersions) located(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -83,7 +82,7 @@ func (k *keptVersions) located(folder string) string {
 	return folder
 }
 
-// stored is the list as the file has it.
+// stored returns the list in the file's format.
 func (k *keptVersions) stored() storedVersions {
 	all := slices.Clone(k.all)
 	for i := range all {
@@ -94,10 +93,10 @@ func (k *keptVersions) stored() storedVersions {
 	return storedVersions{all}
 }
 
-// dir is the data directory.
+// dir returns the data directory.
 func (k *keptVersions) dir() string {
 	dir, err := filepath.Abs(filepath.Dir(k.path))
-	if err != nil { // the working folder is gone
+	if err != nil { // the working folder was deleted
 		return filepath.Dir(k.path)
 	}
 	return dir
@@ -108,7 +107,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// add remembers a version that serves, or one whose deployment failed.
+// add records a serving version or a failed deployment.
 func (k *keptVersions) add(v api.AppVersion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,8 +124,8 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// withVersion returns a list with one more version. A folder holds what was deployed from it last, so that a version
-// that serves takes the place of the one that was in its folder; and so does a command, which has none.
+// withVersion returns the list with v added. A folder contains only the last version deployed from it, so v replaces
+// a previous version of its folder; a command, which has no folder, replaces the same command.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -143,8 +142,8 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// list returns the versions, the newest first. live is the number of the one that serves. A version whose folder is
-// gone is not there any more.
+// list returns the versions, newest first, without those whose folder is gone. live is the number of the serving
+// version.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -162,12 +161,12 @@ func (k *keptVersions) list(live int) []api.AppVersion {
 	return all
 }
 
-// folderSize is the size of the files in a folder, as far as they are looked at.
+// folderSize returns the size of up to maxFolderFiles files in a folder.
 func folderSize(dir string) (size int64) {
 	files := 0
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // removed meanwhile, or not readable
+			return nil // removed meanwhile, or unreadable
 		}
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
@@ -180,18 +179,18 @@ func folderSize(dir string) (size int64) {
 	return size
 }
 
-// origin is what a version is from, and who deployed it.
+// origin records the source of a version and the caller who deployed it.
 type origin struct {
-	// source is the archive or the folder as it was named; "" for a command. isCopy is whether the version lies in a
-	// folder of tendril's own, where an archive was unpacked or a folder copied.
+	// source is the archive or folder as given, or "" for a command. isCopy reports whether the version is in one of
+	// tendril's own folders, unpacked or copied.
 	source string
 	isCopy bool
-	// of is the number of the version that it is once more; 0 for a deployment.
+	// of is the number of the version it repeats after a rollback, or 0.
 	of int
 	by string
 }
 
-// described is the version for the list.
+// described returns the version's list entry.
 func (v version) described() api.AppVersion {
 	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.origin.source, Folder: v.dir(),
 		InPlace: v.dir() != "" && !v.origin.isCopy, Of: v.origin.of, By: v.origin.by}
@@ -201,7 +200,7 @@ func (v version) described() api.AppVersion {
 	return d
 }
 
-// firstOrigin is that of the version of the start.
+// firstOrigin returns the origin of the version at startup.
 func firstOrigin(o *Options) origin {
 	from := origin{by: "start"}
 	if o.Bundle != nil {
@@ -213,7 +212,7 @@ func firstOrigin(o *Options) origin {
 	return from
 }
 
-// RollBack replaces the version by one that served before, which its number names; 0 names the last one.
+// RollBack replaces the serving version with the numbered earlier one, or with the previous one for 0.
 func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -231,16 +230,15 @@ func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error
 	return a.deploy(ctx, a.replicas.current(), v)
 }
 
-// Versions returns the versions that were deployed, the newest first: those that can be rolled back to, and those
-// whose deployment failed.
+// Versions returns the deployed versions, newest first: those available for a rollback and failed deployments.
 func (a *App) Versions() []api.AppVersion {
 	return a.versions.list(a.replicas.current().number)
 }
 
-// deployedBy is who asked for a deployment.
+// deployedBy names the caller who requested a deployment.
 func deployedBy(ctx context.Context) string { return cmp.Or(api.CallerName(ctx), "signal") }
 
-// recordServing records a version that serves from now on.
+// recordServing records a version that now serves.
 func (a *App) recordServing(v version) {
 	described := v.described()
 	described.DeployedAt = time.Now()
@@ -250,7 +248,7 @@ func (a *App) recordServing(v version) {
 	a.versions.add(described)
 }
 
-// recordFailed records a version that never served, and removes the copy that was made for it.
+// recordFailed records a version that never served, and removes its copy.
 func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if v.unpacked {
 		a.removeCopy(v.dir())

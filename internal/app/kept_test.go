@@ -30,7 +30,7 @@ func numbers(all []api.AppVersion) (n []int) {
 	return n
 }
 
-// TestAFolderStandsForItsLastVersion: what was deployed from a folder before is not in it any more.
+// Versions deployed earlier from the same folder no longer exist.
 func TestAFolderStandsForItsLastVersion(t *testing.T) {
 	t.Parallel()
 	many := []api.AppVersion{}
@@ -68,7 +68,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		all     []api.AppVersion
 		wanted  int
-		want    int // 0 for a refusal
+		want    int // 0 if rejected
 		status  int
 		message string
 		hint    string
@@ -98,10 +98,10 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}
 }
 
-// TestARollbackSaysWhyAVersionIsNotKept: a folder runs in place, so that each deployment of it replaces the last one.
+// A folder runs in place, so each deployment replaces its previous version.
 func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	t.Parallel()
-	var all []api.AppVersion // the oldest first
+	var all []api.AppVersion // oldest first
 	for number := range 3 {
 		v := kept(number+1, "/srv/shop")
 		v.InPlace = true
@@ -147,7 +147,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	}
 }
 
-// TestVersionsOutlastARestart: those whose folder is gone are not listed, and a damaged file is replaced.
+// Versions without a folder are not listed, and a damaged file is replaced.
 func TestVersionsOutlastARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -192,8 +192,8 @@ func TestVersionsOutlastARestart(t *testing.T) {
 	}
 }
 
-// TestVersionsMoveWithTheDataDirectory: whatever wrote the list, a folder of the data directory is found at its new
-// place, and any other folder where it was.
+// Folders in the data directory are found at its new location, whatever version wrote the list; others stay where
+// they are.
 func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{

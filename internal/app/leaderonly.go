@@ -15,28 +15,28 @@ import (
 	"tendril/internal/bundle"
 )
 
-// CommandClaim is the right of this instance to run the leader_only commands of a version.
+// CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context is done when another instance may have taken the commands over, or with the context of the deployment.
+	// Context is done when the claim may have passed to another instance, or the deployment's context is done.
 	Context() context.Context
-	// Finish ends the claim. done tells that the commands have run, so that no other instance runs them.
+	// Finish releases the claim. done reports that the commands have run, so that no other instance runs them.
 	Finish(ctx context.Context, done bool) error
 }
 
-// finishLimit bounds the end of a claim when the deployment is over.
+// finishLimit bounds releasing a claim after the deployment ended.
 const finishLimit = 15 * time.Second
 
-// leaderCommands are the leader_only commands of one version, which one instance runs.
+// leaderCommands runs the leader_only commands of one version if this instance holds the claim.
 type leaderCommands struct {
 	opts   *Options
-	digest string // of the version
-	left   int    // how many are yet to come
+	digest string // identifies the version
+	left   int    // remaining commands
 	asked  bool
-	claim  CommandClaim // nil when another instance has run them, and before the first
+	claim  CommandClaim // nil if another instance has run them, and before the first command
 }
 
-// leaderCommandsOf prepares the leader_only commands among steps. The version is known to other instances by its
-// files, as they are before the steps.
+// leaderCommandsOf prepares the leader_only commands among steps. Instances identify the version by the digest of its
+// files before the steps run.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -52,7 +52,7 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-// run runs a step, or skips it where it is for one instance and another one has run it.
+// run runs a step, or skips a leader_only step that another instance has run.
 func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
 	if !step.LeaderOnly {
 		return run(ctx)
@@ -84,7 +84,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
-// giveUp lets another instance run the commands, if they did not all run here.
+// giveUp lets another instance run the commands unless all have run here.
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return
@@ -97,8 +97,8 @@ func (l *leaderCommands) giveUp() {
 	}
 }
 
-// contentDigest is the same for two folders with the same files: names, contents, links, and who may execute them.
-// Folders that apps write to, and what steps write later, do not count.
+// contentDigest hashes names, contents, links and executable bits of a folder's files, ignoring folders that apps and
+// steps write to.
 func contentDigest(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -127,7 +127,7 @@ func contentDigest(dir string) (string, error) {
 	return hex.EncodeToString(all.Sum(nil)[:16]), nil
 }
 
-// digestFile adds a file to a digest. One that is gone meanwhile is left out.
+// digestFile adds a file to a digest, unless it has been removed meanwhile.
 func digestFile(all io.Writer, root *os.Root, name string, d fs.DirEntry) error {
 	switch info, err := d.Info(); {
 	case errors.Is(err, fs.ErrNotExist):

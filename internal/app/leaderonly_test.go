@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeClaim is a claim that is granted, and how it ended.
+// fakeClaim is a granted claim that records how it ended.
 type fakeClaim struct {
 	ctx  context.Context
 	ends []bool
@@ -34,9 +34,9 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 	granted := func() *fakeClaim { return &fakeClaim{ctx: t.Context()} }
 	all, yes, no := []string{"a", "L1", "b", "L2", "c"}, []bool{true}, []bool{false}
 	for name, c := range map[string]struct {
-		claim  *fakeClaim // nil when another instance has run the commands
+		claim  *fakeClaim // nil if another instance has run the commands
 		refuse error
-		fails  string // the step that fails
+		fails  string // the failing step
 		ran    []string
 		ends   []bool
 		err    error

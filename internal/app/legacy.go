@@ -11,13 +11,13 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform is this machine as the platforms before Amazon Linux 2 have it, for bundles whose configuration files
-// put hooks and services there. It does nothing unless the sections of the machine are applied, and the version has
-// some or an earlier one left hooks.
+// legacyPlatform mimics the layout of platforms before Amazon Linux 2, for bundles whose configuration files put
+// hooks and services there. It is inactive unless machine sections are applied and this version has some or an
+// earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
-	hooks    string // the folder of the hooks
-	apps     string // the folder with the links current and staging
+	hooks    string // folder of the hooks
+	apps     string // folder of the links current and staging
 }
 
 func newLegacyPlatform(s *config.Settings) *legacyPlatform {
@@ -32,7 +32,8 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// steps returns the hooks of a version before or after its start, and makes /var/app/staging its folder before.
+// steps returns the hooks of a version before or after its start. Before the start it also links /var/app/staging to
+// the version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -51,7 +52,7 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	return first, l.link("staging", v)
 }
 
-// serve makes /var/app/current the folder of the version that serves.
+// serve links /var/app/current to the serving version.
 func (l *legacyPlatform) serve(v version) error { return l.link("current", v) }
 
 func (l *legacyPlatform) link(name string, v version) error {
@@ -75,7 +76,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// linkGetConfig makes this program the get-config of a machine that has none, for a bundle that names it.
+// linkGetConfig installs this program as get-config on a machine without one, if the bundle refers to it.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil
@@ -87,7 +88,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a link to nowhere
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a dangling link
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {
@@ -96,7 +97,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	return os.Symlink(program, bundle.GetConfig)
 }
 
-// linkCurrent has /var/app/current lead to the version that serves.
+// linkCurrent links /var/app/current to the serving version.
 func (a *App) linkCurrent(v version) {
 	if err := a.steps.legacy.serve(v); err != nil {
 		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/config"
 )
 
-// TestLegacyHooksRunAroundTheStart: on a machine that is this bundle's, the hooks that its files put there run for the
-// event that they are for, and links lead to the version. Elsewhere nothing of it happens.
+// On a machine set up by the bundle, its installed hooks run for their events and links lead to the version.
+// Elsewhere nothing changes.
 func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 	t.Parallel()
 	dir, hooks := t.TempDir(), t.TempDir()
@@ -99,8 +99,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestMachineIsLeftAloneForABundleThatAsksForNothing: the links of older platforms are for bundles that have sections
-// of the machine, or follow one whose hooks are there.
+// The links of older platforms require machine sections or hooks left by an earlier version.
 func TestMachineIsLeftAloneForABundleThatAsksForNothing(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}

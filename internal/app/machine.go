@@ -18,21 +18,21 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// machinePhase is the phase of the steps that change the machine, which come before all others.
+// machinePhase is the phase of steps that change the machine. They run before all others.
 const machinePhase = "machine"
 
-// appliesMachine reports whether the machine's sections of a version are applied in its deployment.
+// appliesMachine reports whether deploying a version applies its machine sections.
 func (o *Options) appliesMachine(v version) bool {
 	return o.Settings.MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
 }
 
-// sameMachine reports whether the machine is to be the same for two bundles.
+// sameMachine reports whether two bundles require the same machine.
 func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings.MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-// prepareMachine applies the sections of a version that change the machine, before its start. The first step that
-// fails ends it; the error is a [*stepError].
+// prepareMachine applies the machine sections of a version before its start, up to the first failure. The error is a
+// [*stepError].
 func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
 	if after || !s.opts.appliesMachine(v) {
 		return nil
@@ -70,12 +70,12 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 		title, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// machineSystem runs the programs of a machine's steps as it runs hooks.
+// machineSystem runs the programs of machine steps the same way as hooks.
 type machineSystem struct {
 	runner  *stepRunner
 	version int
 	environ []string
-	// These are of the step under way; detached tells that it may start services of the machine, which outlive tendril.
+	// State of the current step. detached allows it to start services that outlive tendril.
 	kept     *lastLines
 	detached bool
 }
@@ -91,7 +91,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 		p.Argv = shellOf(c.Shell)
 	}
 
-	var mu sync.Mutex // the two streams come from a goroutine each
+	var mu sync.Mutex // each stream has its own goroutine
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		if !c.Quiet {

@@ -13,15 +13,14 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile is a file with the number of the app's main process: that of the first replica
-// of the version that serves, as long as it runs.
+// pidFile contains the process ID of the app's main process while it runs: the first replica of the serving version.
 type pidFile struct {
-	path string // "" means no file
+	path string // "" for no file
 	log  *slog.Logger
 
 	mu      sync.Mutex
 	owner   *replica
-	pids    map[*replica]int // of replicas whose process runs
+	pids    map[*replica]int // of running replicas
 	written int
 }
 
@@ -29,7 +28,7 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// started records the process of a replica. The first of all replicas owns the file.
+// started records the process of a replica. The first replica ever started owns the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +39,7 @@ func (p *pidFile) started(r *replica, pid int) {
 	p.update()
 }
 
-// ended records that the process of a replica is gone.
+// ended records that the process of a replica has exited.
 func (p *pidFile) ended(r *replica) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,6 @@ func (p *pidFile) ended(r *replica) {
 	p.update()
 }
 
-// setOwner makes another replica the owner of the file.
 func (p *pidFile) setOwner(r *replica) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,9 +54,8 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update replaces the file, whatever it held, or removes it. It is never read to find out
-// which process to signal: a number that an earlier run left may by now be that of a foreign
-// process.
+// update replaces the file, whatever it contains, or removes it. The file is never read to find a process to signal,
+// since a leftover ID may now belong to an unrelated process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -72,12 +69,11 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove removes the file while it still has the number that was written. A FIFO that took
-// its place is not waited for.
+// remove removes the file if it still contains our process ID. It does not block on a FIFO in its place.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return // it is gone, or belongs to somebody else
+		return // gone, or owned by another user
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

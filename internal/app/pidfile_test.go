@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// newTestPIDFile returns a PID file in an empty folder, and what reads it: "" for
-// none.
+// newTestPIDFile returns a PID file in an empty folder and a function that reads it, "" if missing.
 func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
@@ -30,8 +29,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-// The file names the first copy of the version that serves, through restarts, a
-// deployment that is rolled back and one that is not.
+// The file names the first replica of the serving version, through restarts, a failed and a successful deployment.
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -66,8 +64,7 @@ func TestPIDFileNamesWhoServes(t *testing.T) {
 	}
 }
 
-// An old file is overwritten, and what somebody else wrote there meanwhile is not
-// ours to remove.
+// A leftover file is overwritten. A file that another process has since written is not removed.
 func TestPIDFileOfAnother(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -88,7 +85,7 @@ func TestPIDFileOfAnother(t *testing.T) {
 	}
 }
 
-// What took the place of the file is neither waited for nor removed.
+// A FIFO in place of the file is neither opened blocking nor removed.
 func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	t.Parallel()
 	f, _ := newTestPIDFile(t)

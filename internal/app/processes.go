@@ -13,15 +13,15 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// RetryGivenUp is how often an app that failed too often is started once.
+// RetryGivenUp is the interval between starts of an app that failed too often.
 const RetryGivenUp = time.Minute
 
 const (
-	restartMin = 100 * time.Millisecond // the pause before a first restart; it doubles with each
-	readyLate  = 10 * time.Second       // when a replica that does not pass its check is reported first
+	restartMin = 100 * time.Millisecond // delay before the first restart, doubled each time
+	readyLate  = 10 * time.Second       // when an unready replica is first reported
 )
 
-// Guard gives a process the user and the limits of the settings.
+// Guard applies the configured user and limits to a process.
 func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 	p.User, p.Limits = s.AppUser, map[string]string{}
 	for _, limit := range s.AppLimit {
@@ -36,11 +36,11 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp is called when a process failed too often; the replica is nil for a helper.
+	// gaveUp is called when a process failed too often. The replica is nil for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
-// launch starts the main process of a version, to listen at the port of a replica.
+// launch starts the main process of a version at the port of a replica.
 func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
 	check, err := checkOf(s.opts.Settings.Healthcheck, r.port)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 	return s.start(ctx, []supervisor.Process{web}, r)
 }
 
-// helpers starts the processes of the Procfile other than web.
+// helpers starts the Procfile's processes other than web.
 func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil, nil
@@ -76,7 +76,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-// start starts the processes of a replica, or helpers for nil, which have no messages.
+// start starts the processes of a replica, or helpers if r is nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
 	set := s.opts.Settings
 	opts := &supervisor.Options{
@@ -106,12 +106,11 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// excused reports whether the exit of a replica seems to be a message's fault: then it
-// counts for nothing.
+// excused reports whether a replica's exit was probably caused by a message and should not count as a failure.
 func (s *supervised) excused(r *replica) bool { return r.overMessage.Load() && !s.detector.isBroken() }
 
-// checkOf is how to find out whether the replica at a port is ready. The number in a
-// health check stands for the port of each replica.
+// checkOf returns the readiness check for the replica at a port. The port in the configured health check is replaced
+// by each replica's own.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil
@@ -121,14 +120,13 @@ func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	return check, err
 }
 
-// isSameApp reports whether the processes of two versions of the same files would be the
-// same: neither what is run nor its environment differs.
+// isSameApp reports whether two versions with the same files would run the same processes in the same environment.
 func (s *supervised) isSameApp(v, next version) bool {
 	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
-// events are the listeners of the processes of a replica, or of helpers for nil.
+// events returns the listeners for the processes of a replica, or of helpers if r is nil.
 func (s *supervised) events(r *replica) supervisor.Events {
 	recordExit := func(how supervisor.Exit) {
 		if !s.opts.stopping() {
@@ -138,7 +136,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 
 	return supervisor.Events{
 		Started: func(e supervisor.Started) {
-			level := slog.LevelInfo // nothing says whether a helper is ready
+			level := slog.LevelInfo // helpers have no readiness
 			if r != nil {
 				s.pid.started(r, e.PID)
 				level = slog.LevelDebug
@@ -158,8 +156,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
-			// The deliveries wait for the exit no longer than a moment, and not until all that the
-			// process started is gone.
+			// Deliveries wait for the exit only briefly, and not until every process of the replica is gone.
 			if r != nil && r.wasReady.Load() {
 				recordExit(supervisor.Exit{})
 			}
@@ -168,7 +165,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Counters.Exited(e)
 			if r != nil {
 				s.pid.ended(r)
-				if !r.wasReady.Load() { // for one that was never ready it counts how it ended
+				if !r.wasReady.Load() { // a replica that was never ready reports how it exited
 					recordExit(e.Exit)
 				}
 			}
@@ -185,7 +182,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 		Restarting: func(e supervisor.Restarting) {
 			s.opts.Counters.Restarting(e)
 			switch {
-			case e.OnTrial: // it was reported with the end of the restarts
+			case e.OnTrial: // already reported when restarting ended
 			case e.Excused:
 				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 			default:

@@ -10,7 +10,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// newTestProcesses returns what starts processes, and a replica without any.
 func newTestProcesses(t *testing.T) (*supervised, *replica) {
 	t.Helper()
 	opts := &Options{Settings: &config.Settings{}, Log: slog.New(slog.DiscardHandler), Hurry: context.Background(),
@@ -28,8 +27,7 @@ func isDone(r <-chan struct{}) bool {
 	}
 }
 
-// TestExitOfAReplicaIsKnownAtOnce: a delivery waits only a moment for it, and what the
-// app started may take the whole grace to end.
+// A delivery waits only briefly for the exit, while stopping child processes may take the whole grace period.
 func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
@@ -42,7 +40,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
 	r.end("poison")
-	innocent := r.begin("innocent") // taken meanwhile
+	innocent := r.begin("innocent") // received meanwhile
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
 	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")
@@ -58,7 +56,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	}
 }
 
-// TestReplicaThatNeverWasReadySaysHowItEnded, which is known only when it is cleared away.
+// The exit status is known only after the process has been reaped.
 func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
@@ -75,8 +73,7 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	}
 }
 
-// TestHealthCheckOfTheOwnApp: its number stands for the port of each replica, whatever it
-// is.
+// The port in the health check is replaced by each replica's port.
 func TestHealthCheckOfTheOwnApp(t *testing.T) {
 	t.Parallel()
 	for _, check := range []string{"HTTP:5000/health", "HTTP:9483/health", "TCP:80", ""} {

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	quarantineIdle  = time.Minute            // how long the replica outlives its last message
-	quarantinePause = 200 * time.Millisecond // until a message that could not be delivered is asked for again
+	quarantineIdle  = time.Minute            // how long the replica runs after its last message
+	quarantinePause = 200 * time.Millisecond // delay before an undelivered message is retried
 )
 
-// quarantine delivers messages that may crash the app, one at a time, to a replica of its own.
+// quarantine delivers messages that may crash the app, one at a time, to a replica of their own.
 type quarantine struct {
 	replicas *replicaSet // starts the replica, which the balancer never admits
-	using    sync.Mutex  // is held by the user of the replica
+	using    sync.Mutex  // held while using the replica
 
 	mu      sync.Mutex
-	replica *replica // nil for none
+	replica *replica // nil if not running
 	used    time.Time
 }
 
-// deliver gives the replica one message, by to. While it has another one nothing is done:
-// the worker keeps the message and comes again.
+// deliver delivers one message to the replica with to. If the replica is busy, the message is postponed.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
 	if !q.using.TryLock() {
 		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
@@ -43,13 +42,13 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	q.mu.Lock()
 	q.used = time.Now()
 	q.mu.Unlock()
-	if result.Outcome == queue.Unreached { // which says nothing of the replicas that serve
+	if result.Outcome == queue.Unreached { // says nothing about the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
 	return result
 }
 
-// ready returns the replica once it takes requests, and starts it where needed.
+// ready returns the replica once it accepts requests, starting it if necessary.
 func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 	v, r := q.replicas.current(), q.running()
 	if r != nil && r.version.number != v.number {
@@ -69,20 +68,19 @@ func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 
 	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout)
 	if r.err() != nil {
-		q.stop() // the next message has it started anew
+		q.stop() // the next message restarts it
 	}
 	return r, err
 }
 
-// running returns the replica, nil when there is none.
+// running returns the replica, or nil.
 func (q *quarantine) running() *replica {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.replica
 }
 
-// stop ends the replica, if there is one, within its grace. What outlives its KILL is
-// reported by its supervisor.
+// stop stops the replica, if any, within its grace period. Its supervisor reports processes that survive KILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -93,7 +91,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused ends the replica, unless it is in use: then its user sees that the version changed.
+// stopUnused stops the replica unless it is in use. In that case its user notices the version change.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -101,8 +99,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart ends the replica if it has that name; the next message starts another one. It refuses to while the replica
-// works on a message, whose crash that would look like.
+// restart stops the replica if it has this name; the next message starts another one. It refuses while a message is
+// being delivered, since the exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil
@@ -116,7 +114,7 @@ func (q *quarantine) restart(name string) (found bool, err error) {
 	return true, nil
 }
 
-// stopIdle ends the replica when no message has come for a while, until ctx ends.
+// stopIdle stops the replica after a period without messages, until ctx is done.
 func (q *quarantine) stopIdle(ctx context.Context) {
 	for {
 		select {

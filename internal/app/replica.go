@@ -14,13 +14,13 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// processes are running processes of the app: those of a replica, or the helpers of a version.
+// processes are running processes of the app: a replica's, or the helpers of a version.
 type processes interface {
 	// Status describes each process.
 	Status() []supervisor.Status
-	// Restart ends one of them and starts it again.
+	// Restart stops and starts the named process.
 	Restart(ctx context.Context, name string) error
-	// Stop ends them; ctx bounds how long they may take.
+	// Stop stops all processes. ctx bounds their grace period.
 	Stop(ctx context.Context) error
 }
 
@@ -32,36 +32,34 @@ type replica struct {
 	processes    processes
 	output       lastLines
 
-	// The balancer's lock guards these.
+	// Guarded by the balancer's lock.
 	admitted, ready, retired bool
 	reason                   string // why it is not ready
 	inWork                   int
-	idle                     chan struct{} // closed when retired and nothing is in work
+	idle                     chan struct{} // closed when retired and without deliveries
 
-	stopping atomic.Bool // it was asked to end
-	// wasReady: messages may have been in work. overMessage: the last exit seems to be a
-	// message's fault.
+	stopping atomic.Bool // it was asked to stop
+	// wasReady means that it may have had messages. overMessage means that its last exit was probably caused by one.
 	wasReady, overMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int            // how often it exited by itself
+	exits       int            // unexpected exits
 	failure     error          // why it was abandoned
-	messages    map[string]int // deliveries in work, by message id
-	exited      chan struct{}  // closed when the process exits by itself, then replaced
+	messages    map[string]int // deliveries by message ID
+	exited      chan struct{}  // closed on an unexpected exit, then replaced
 	connections map[*Route]*deliver.Client
 }
 
-// newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
 	return &replica{balancer: b, port: port, number: number, version: v,
 		reason: "starting", idle: make(chan struct{}),
 		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }
 
-// address is where it listens.
+// address returns the URL it listens at.
 func (r *replica) address() string { return fmt.Sprintf("http://localhost:%d", r.port) }
 
-// name is that of its process: web, and web-2 and so on for further replicas.
+// name returns the process name: web, web-2 and so on.
 func (r *replica) name() string {
 	if r.number == 1 {
 		return bundle.MainProcess
@@ -69,7 +67,7 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// notReadyReason is what its last check met, or else what is known without one.
+// notReadyReason returns the result of the last failed check, or known if there is none.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -79,8 +77,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records why it failed too often, the first time. It is started again now and
-// then all the same.
+// giveUp records the first reason for giving up. The process is still retried from time to time.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +86,14 @@ func (r *replica) giveUp(err error) {
 	}
 }
 
-// err returns why it was abandoned, nil when it was not.
+// err returns why it was abandoned, or nil.
 func (r *replica) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failure
 }
 
-// Stop ends its processes and removes it.
+// Stop stops its processes and removes it from the balancer.
 func (r *replica) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	err := r.processes.Stop(ctx)
@@ -109,7 +106,7 @@ func (r *replica) Stop(ctx context.Context) error {
 	return err
 }
 
-// connection returns the connections of a route to it.
+// connection returns a route's client for this replica.
 func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +120,7 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	return r.connections[route], nil
 }
 
-// disconnect closes the connections of a route to it. It needs the lock.
+// disconnect closes a route's connections to it. The caller holds the lock.
 func (r *replica) disconnect(route *Route) {
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
@@ -131,8 +128,7 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// begin records that a message is in work, and returns what is closed when the process
-// exits by itself.
+// begin records a message in flight and returns a channel that is closed if the process exits unexpectedly.
 func (r *replica) begin(id string) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +136,6 @@ func (r *replica) begin(id string) (exited <-chan struct{}) {
 	return r.exited
 }
 
-// end records that a message is no longer in work.
 func (r *replica) end(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,11 +144,10 @@ func (r *replica) end(id string) {
 	}
 }
 
-// maxExits is after how many exits a replica that was never ready counts as failed.
+// maxExits is the number of exits after which a replica that was never ready has failed.
 const maxExits = 3
 
-// recordExit records that the process exited by itself, calls crashed with the messages that
-// it had in work, and ends the waits of their deliveries.
+// recordExit records an unexpected exit, passes the messages in flight to crashed and wakes their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	if r.stopping.Load() {
 		return
@@ -172,34 +166,32 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 }
 
 const (
-	maxLastLines = 20   // of a process are kept
-	maxLastLine  = 1000 // bytes of each
+	maxLastLines = 20   // kept per process
+	maxLastLine  = 1000 // bytes each
 )
 
-// failedStep returns err as the reason for which the replica kept a new version from serving.
+// failedStep wraps err as the replica's failure in a deployment.
 func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
 
-// stepError says which hook, build command or replica failed in a deployment.
+// stepError is the failure of a hook, build command or replica in a deployment.
 type stepError struct {
 	name   string
-	output func() []string // the last lines that it wrote
+	output func() []string // its last lines of output
 	err    error
 }
 
-// Error names the step and how it ended, but not what it wrote: that may be secret, and
-// the text is shown to everybody who reaches the console.
+// Error omits the step's output, which may be secret: everyone with access to the console can see this text.
 func (s *stepError) Error() string { return s.err.Error() }
 
-// Unwrap returns how the step ended.
+// Unwrap returns how the step failed.
 func (s *stepError) Unwrap() error { return s.err }
 
-// lastLines keeps the last lines that a process wrote. The zero value is empty.
+// lastLines keeps the last lines of a process's output. The zero value is empty.
 type lastLines struct {
 	mu   sync.Mutex
 	kept []string
 }
 
-// add takes one line.
 func (l *lastLines) add(line string) {
 	if len(line) > maxLastLine {
 		line = strings.ToValidUTF8(line[:maxLastLine], "") + " ..."
@@ -211,7 +203,7 @@ func (l *lastLines) add(line string) {
 	}
 }
 
-// lines returns them, the oldest first.
+// lines returns the lines, oldest first.
 func (l *lastLines) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

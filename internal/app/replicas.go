@@ -13,59 +13,56 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// errRolledBack: the new version did not come up; the old one is still serving.
+// errRolledBack means that the new version failed and the previous one is still serving.
 var errRolledBack = errors.New("the deployment was rolled back")
 
 // launcher starts the processes of a version.
 type launcher interface {
-	// launch starts the process of a replica; ctx bounds the start alone.
+	// launch starts the process of a replica. ctx only bounds the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes that take no deliveries; nil when there are none.
+	// helpers starts the processes without deliveries. It returns nil if there are none.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
 // replicaOptions configure a [replicaSet].
 type replicaOptions struct {
-	readyTimeout time.Duration // how long new replicas may take to be ready
-	// drainTimeout returns how long retired replicas may finish their work before they are
-	// stopped all the same. It is asked before each drain, since it can change.
+	readyTimeout time.Duration // how long new replicas may take to become ready
+	// drainTimeout returns how long retired replicas may drain. It is called before each drain, since it can change.
 	drainTimeout func() time.Duration
-	stopTimeout  time.Duration // bounds the stop of one replica
-	// hurry makes every stop immediate when it is done, also of those in a change that fails.
+	stopTimeout  time.Duration // for one replica
+	// hurry, once done, makes every stop immediate, including stops within a failing change.
 	hurry context.Context
 	log   *slog.Logger
-	// The functions report how far a deployment is, one at a time; they must not change the set.
-	// starting: replicas of a new version are being started. switching: they are ready, and
-	// get the deliveries next. switched: they have the deliveries now.
+	// Progress of a deployment: replicas are starting; they are ready and about to get deliveries; they have them.
+	// The functions are not called concurrently and must not change the set.
 	starting, switching, switched func()
-	// retired is called when replicas of a version have finished their work and ended, beside other changes.
+	// retired is called when the replicas of a version have drained and stopped, possibly during other changes.
 	retired func(version)
 }
 
-// replicaSet keeps a number of replicas of one version running. Its methods are safe for
-// concurrent use.
+// replicaSet keeps a number of replicas of one version running. Its methods are safe for concurrent use.
 type replicaSet struct {
 	balancer *balancer
 	launcher launcher
 	opts     replicaOptions
 	turn     *turn
-	// retiring counts the changes whose old replicas finish their work.
+	// retiring counts changes whose previous replicas are draining.
 	retiring sync.WaitGroup
-	// hurried makes stops immediate when the time of [replicaSet.stop] is over, or with hurry.
+	// hurried is done when the time for [replicaSet.stop] has passed, or with hurry. It makes stops immediate.
 	hurried context.Context
 	hurry   context.CancelFunc
 
 	now atomic.Pointer[serving]
 }
 
-// serving is what serves. It is not changed, but replaced as a whole by the holder of the turn.
+// serving is an immutable snapshot, replaced by the holder of the turn.
 type serving struct {
 	version  version
-	replicas []*replica // in the order of their start
-	helpers  processes  // nil for none
+	replicas []*replica // in start order
+	helpers  processes  // may be nil
 }
 
-// newReplicaSet returns a set that runs nothing yet.
+// newReplicaSet returns an empty set.
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
 	s.now.Store(&serving{})
@@ -73,9 +70,8 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start runs n replicas of v and its helpers, and returns when all were started; none need
-// be ready by then. After an error none of them runs. It comes before any other change: a
-// deployment that is asked for meanwhile waits, a change of size is refused.
+// start starts n replicas of v and its helpers, and returns before they are ready. After an error none of them is
+// running. It is the first change: a concurrent deployment waits for it, a change of size is rejected.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.turn.begin(ctx, toStart)
 	if err != nil {
@@ -96,13 +92,13 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	return nil
 }
 
-// current returns the version that serves.
+// current returns the serving version.
 func (s *replicaSet) current() version { return s.now.Load().version }
 
-// size returns how many replicas there are.
+// size returns the number of replicas.
 func (s *replicaSet) size() int { return len(s.now.Load().replicas) }
 
-// status describes the processes that serve, without those of the helpers, and those.
+// status describes the serving processes.
 func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	now := s.now.Load()
 	for _, r := range now.replicas {
@@ -114,10 +110,10 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	return replicas, helpers
 }
 
-// launchAll starts n replicas of v. After an error those that run are returned.
+// launchAll starts n replicas of v. After an error it returns those that are running.
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// When ctx ends, the one that is being started may take a grace to end: the others end beside it.
+		// If ctx ends, the replica being started may need its grace period to stop; stop the others at the same time.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -134,7 +130,7 @@ func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas 
 	return replicas, ctx.Err()
 }
 
-// launchOne starts one replica, which is not admitted yet.
+// launchOne starts one replica without admitting it.
 func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error) {
 	r, err := s.balancer.add(v)
 	if err != nil {
@@ -147,12 +143,12 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v as there are of the version that serves, and moves
-// deliveries over once all are ready. The old ones finish their work and are stopped while
-// other changes go on. When the new version does not come up it is stopped again, and the
-// error wraps [errRolledBack] and the cause. ctx ends the deployment as a failure would, as long as deliveries were not
-// moved over; a stop, be it the set's or the cause of ctx's end, is reported as [ErrStopped].
-// A growth under way is given up: its replicas would be of the old version.
+// deploy starts as many replicas of v as are serving and switches deliveries to them once all are ready. The previous
+// replicas drain and stop while other changes go on. If the new version fails, it is stopped and the error wraps
+// [errRolledBack] and the cause. Until the switch, ctx cancels the deployment like a failure; if the set or ctx's cause
+// says stop, the error is [ErrStopped].
+//
+// A scale-out in progress is canceled, since its replicas would have the previous version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.turn.begin(ctx, toDeploy)
 	if err != nil {
@@ -180,7 +176,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // of the old version, before the settings of the new one are in force
+	limit := s.opts.drainTimeout() // of the previous version, before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
@@ -193,8 +189,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	return nil
 }
 
-// adopt makes v the version that serves without new replicas: those that run are of it as
-// they are, and those that are started later.
+// adopt makes v the serving version without restarting replicas. Replicas started later use v.
 func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	_, end, err := s.turn.begin(ctx, toDeploy)
 	if err != nil {
@@ -206,9 +201,8 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// exchangeHelpers ends the old helpers and starts the new ones; or the old ones again when
-// the new ones cannot be started, or when a new replica went away meanwhile: the end of the
-// old helpers may take as long as a stop may.
+// exchangeHelpers stops the helpers and starts those of v. It restarts the previous ones if that fails, or if a new
+// replica became unready meanwhile, since stopping the helpers may take a while.
 func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -248,7 +242,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 	return fmt.Errorf("%w: %w", errRolledBack, cause)
 }
 
-// awaitReady waits until every replica is ready at the same time.
+// awaitReady waits until all replicas are ready at the same time.
 func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
 	for limit := time.After(timeout); ; {
 		late, reason, err := unready(replicas)
@@ -265,8 +259,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// unready returns the first replica that is not ready, nil when all are. The error is that of
-// one that was given up, whatever the others do.
+// unready returns the first replica that is not ready, or nil. If any replica was given up, it returns an error.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -282,10 +275,9 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// scale brings the number of replicas of the version that serves to n, at least 1. It
-// returns when new ones are ready, or when those that are too many get no more deliveries;
-// these finish what they have, and end, while other changes go on. The error is [ErrBusy]
-// also when a deployment took its place.
+// scale changes the number of replicas to n, at least 1. It returns when new replicas are ready, or when surplus ones
+// get no more deliveries; these drain and stop in the background. The error is also [ErrBusy] if a deployment
+// canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.turn.begin(ctx, toScale)
 	if err != nil {
@@ -322,8 +314,8 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	return nil
 }
 
-// stop ends everything, gently as long as ctx is not done. A change under way is given
-// up. Deliveries must have ended before.
+// stop stops everything, gently until ctx is done, and cancels a change in progress. Deliveries must have ended
+// before.
 func (s *replicaSet) stop(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.hurry)()
 	ctx, cancel := context.WithCancel(ctx)
@@ -345,7 +337,7 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// retireAll lets replicas finish, for limit at most, and stops each as soon as it has.
+// retireAll drains replicas for at most limit and stops each one as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.turn.stopping, limit)
 	defer cancel()
@@ -370,13 +362,12 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	}
 }
 
-// draining returns the replicas that finish their work, in the order of their start.
+// draining returns the draining replicas, in start order.
 func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// discard stops replicas that never had work, all at once: one after the other they would
-// take a grace each.
+// discard stops replicas that never had deliveries. It stops them concurrently, since each may take a grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {
@@ -385,8 +376,7 @@ func (s *replicaSet) discard(replicas []*replica) {
 	all.Wait()
 }
 
-// stopOne stops a replica or helpers, nil for none. What outlives its KILL is reported by its
-// supervisor.
+// stopOne stops a replica or helpers; p may be nil. The supervisor reports processes that survive KILL.
 func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
 	if p == nil {
 		return

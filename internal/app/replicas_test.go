@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// kind is how a version of the test's app behaves.
+// kind is the behavior of a test version.
 type kind string
 
 const (
@@ -36,42 +36,40 @@ const (
 	wavering   kind = "is ready, and not for a while a second later"
 )
 
-// versionOf returns a version that behaves in some way.
 func versionOf(number int, k kind) version {
 	return version{number: number, command: []string{string(k)}}
 }
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-// stage launches replicas that exist only here, and checks what happens to them.
+// stage launches simulated replicas and checks their use.
 type stage struct {
 	t       *testing.T
 	set     *replicaSet
 	log     *records
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
-	helping int // helpers that run at once
-	// pause is how long the start of a replica takes; grace is how long what is stopped takes to
-	// end, unless it must end at once.
+	helping int // running helpers
+	// pause is the start time of a replica. grace is its stop time, unless it must stop immediately.
 	pause, grace time.Duration
-	// hurry bounds the grace of a replica whose start is given up.
+	// hurry bounds the stop of a replica whose start is canceled.
 	hurry context.Context
 }
 
-// fakeProcesses are those of a replica, or helpers for a nil replica.
+// fakeProcesses are the processes of a replica, or helpers if replica is nil.
 type fakeProcesses struct {
 	stage   *stage
 	replica *replica
 	version version
 	inWork  atomic.Int64
 	gone    bool
-	// restarts is how often the helper was restarted.
+	// restarts counts restarts of the helper.
 	restarts atomic.Int64
 }
 
 var errBroken = errors.New("broken")
 
-// newStage returns a stage with a set that runs nothing; change may alter its options.
+// newStage returns a stage with an empty set. change may modify its options.
 func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) {
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -86,20 +84,20 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	return s, s.set
 }
 
-// deployAndRetire deploys a version and waits until the old replicas have ended.
+// deployAndRetire deploys a version and waits until the previous replicas have stopped.
 func (r *replicaSet) deployAndRetire(ctx context.Context, v version) error {
 	err := r.deploy(ctx, v)
 	r.retiring.Wait()
 	return err
 }
 
-// setVersion has the replicas that are started later be of another version.
+// setVersion changes the version of replicas started later.
 func (r *replicaSet) setVersion(v version) {
 	old := r.now.Load()
 	r.now.Store(&serving{v, old.replicas, old.helpers})
 }
 
-// records keeps what is logged.
+// records collects log records.
 type records struct {
 	mu   sync.Mutex
 	list []slog.Record
@@ -116,7 +114,7 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// of returns the attributes of the records with a message, as one text each.
+// of returns the attributes of records with a message, as one string each.
 func (r *records) of(message string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,24 +128,22 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-// forced are the records about replicas that were stopped with deliveries in work.
+// forced returns the records of replicas stopped with deliveries in flight.
 func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in work") }
 
-// replicas returns how many replicas run.
 func (s *stage) replicas() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running)
 }
 
-// helpersRunning returns how many helpers run.
 func (s *stage) helpersRunning() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.helping
 }
 
-// end takes the grace that something takes to end, or until ctx is done.
+// end simulates a stop, until grace has passed or ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
@@ -212,10 +208,10 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-// lastCheck is what the checks of a version meet that is never ready.
+// lastCheck is the check result of a version that is never ready.
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
-// Status is that of one helper, "mailer", and of a replica only why it is never ready.
+// Status describes one helper, "mailer". For replicas it only reports why they are never ready.
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
 	case f.replica != nil && kindOf(f.version) == never:
@@ -254,7 +250,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-// load delivers all the time, ten at once, and counts what could not be.
+// load keeps ten deliveries running and counts refused ones.
 func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
@@ -289,8 +285,7 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// TestHundredDeployments swaps versions under load, nearly a third of which are
-// broken in one of four ways.
+// Replaces versions under load. Nearly a third of them are broken in one of four ways.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
@@ -371,7 +366,7 @@ func TestScale(t *testing.T) {
 			if err := m.scale(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // so that what is too many has finished
+			time.Sleep(time.Second) // surplus replicas drain
 			if want := max(n, 1); m.size() != want || s.replicas() != want {
 				t.Errorf("%d replicas, %d running; want %d", m.size(), s.replicas(), want)
 			}
@@ -404,8 +399,7 @@ func TestGrowthThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestDeploymentWaitsForNoChangeOfSize: neither a copy that drains after a scale-in
-// nor growth that does not come up keeps a new version waiting.
+// Neither a replica that drains after a scale-in nor a scale-out that never becomes ready delays a new version.
 func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -425,7 +419,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil || time.Since(began) != 0 || m.size() != 1 {
 			t.Errorf("the scale-in: %v, %d replicas after %s", err, m.size(), time.Since(began))
 		}
-		m.setVersion(versionOf(1, never)) // what would grow now never comes up
+		m.setVersion(versionOf(1, never)) // a scale-out never becomes ready
 		grown := make(chan error)
 		go func() { grown <- m.scale(context.Background(), 3) }()
 		time.Sleep(time.Second)
@@ -441,7 +435,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 		if v := m.current(); v.number != 2 {
 			t.Errorf("version %d serves a second later", v.number)
 		}
-		if s.replicas() != 3 { // two of the old version still work
+		if s.replicas() != 3 { // two previous replicas still work
 			t.Errorf("%d replicas run", s.replicas())
 		}
 		for _, c := range work {
@@ -458,7 +452,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 	})
 }
 
-// TestDeploymentWaitsForTheStart: what it is to replace has to be there first.
+// The version to be replaced must be running first.
 func TestDeploymentWaitsForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -479,7 +473,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 	})
 }
 
-// TestStopWaitsForWhatRetires: nothing that a scale-in left behind outlives the stop.
+// No replica retired by a scale-in outlives the stop.
 func TestStopWaitsForWhatRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -530,7 +524,7 @@ func TestDrainHasALimit(t *testing.T) {
 		limit := time.Hour
 		s, m := newStage(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return limit }
-			// The settings of the new version say nothing of what the old one has in work.
+			// The new version's settings do not apply to deliveries of the previous one.
 			o.switching = func() { limit = time.Minute }
 		})
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
@@ -598,7 +592,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// newTestBalancer returns a balancer that gives out the ports 1, 2 and so on.
+// newTestBalancer returns a balancer that assigns ports 1, 2 and so on.
 func newTestBalancer() *balancer {
 	port := 0
 	return newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -677,8 +671,7 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	}
 }
 
-// TestSwitchOnlyToReplicasThatAreReadyTogether: one that was ready when the last one was
-// not yet counts only when it still is.
+// Readiness of one replica counts only if it lasts until the others are ready.
 func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, switched := time.Now(), time.Duration(0)
@@ -697,8 +690,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}
-		// The first goes away at 2.15 s, when the second is about to be ready; that one is
-		// back at 8.2 s.
+		// The first becomes unready at 2.15 s, when the second is about to be ready, and is back at 8.2 s.
 		if switched < 8200*time.Millisecond || switched > 8300*time.Millisecond {
 			t.Errorf("the messages moved after %s", switched)
 		}
@@ -714,8 +706,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	})
 }
 
-// TestNoSwitchToWhatWentAwayMeanwhile: the end of the old helpers takes its time, and
-// what was ready before need not be so after it.
+// Stopping the previous helpers takes time, and a ready replica may become unready meanwhile.
 func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -753,8 +744,7 @@ func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 	}
 }
 
-// TestManyReplicasEndTogether: whatever ends replicas that do not obey ends all of them at
-// once, and none of it is gentle any more when a stop is to be at once.
+// Replicas that ignore TERM are all stopped at the same time, and at once if a stop is immediate.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{

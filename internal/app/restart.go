@@ -12,10 +12,9 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Restart restarts a process of the version that serves, and returns the name of the one that runs in its place. A
-// replica is replaced without a gap: the new one gets the deliveries once it is ready, and the old one finishes its
-// work and ends, while other changes go on. A helper ends first, since it may not run twice. So does the replica for
-// quarantined messages, which starts again with the next of them.
+// Restart restarts a process of the serving version and returns the name of its replacement. A replica is replaced
+// without interrupting deliveries: it drains once its replacement is ready. A helper, which must not run twice, stops
+// first. So does the replica for quarantined messages, which starts again with the next one.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
@@ -37,11 +36,12 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-// errNoProcess: the version that serves has no process with a name.
+// errNoProcess means that the serving version has no process with that name.
 var errNoProcess = errors.New("there is no process")
 
-// restart replaces a replica, or ends a helper and starts it again. It returns when deliveries go to the new replica.
-// The error is [ErrBusy] also when a deployment took its place.
+// restart replaces a replica or restarts a helper. It returns when deliveries go to the new replica. The error is
+// also
+// [ErrBusy] if a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.turn.begin(ctx, toScale)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	return now, nil
 }
 
-// exchange puts a new replica in the place of one, and returns its name.
+// exchange replaces one replica and returns the name of the new one.
 func (s *replicaSet) exchange(ctx context.Context, serves *serving, at int) (name string, err error) {
 	added, err := s.launchAll(ctx, serves.version, 1)
 	if err == nil {

@@ -19,8 +19,7 @@ func namesOf(s *replicaSet) (names []string) {
 	return names
 }
 
-// TestAReplicaIsRestartedWithoutAGap: each delivery goes to a replica that runs, the others are left alone, and the old
-// one finishes its work.
+// Each delivery reaches a running replica, other replicas are unaffected and the previous one drains.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -77,7 +76,7 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	})
 }
 
-// TestTheReplicaForQuarantinedMessagesIsRestarted: between two messages it ends, and the next one starts it again.
+// It stops between two messages, and the next one starts it again.
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -138,7 +137,7 @@ func TestOneHelperIsRestarted(t *testing.T) {
 	})
 }
 
-// TestADeploymentTakesThePlaceOfARestart: the new version runs alone then.
+// Afterwards only the new version runs.
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -167,11 +166,11 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	})
 }
 
-// TestTheNextChangeNeedNotWaitForOldVersions: while any number of them finish long work, versions are deployed, and
-// replicas are added, removed and restarted. The processes that finish are shown.
+// While previous versions drain, versions are deployed and replicas added, removed and restarted. Draining processes
+// are listed.
 func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // versions end beside each other
+		var mu sync.Mutex // versions end concurrently
 		var retired []int
 		s, m := newStage(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return 24 * time.Hour }

@@ -9,24 +9,23 @@ import (
 	"tendril/queue"
 )
 
-// exitWait is how long the exit of the process that explains a delivery without an answer is
-// waited for.
+// exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait is how long messages wait for an app that is not ready before receiving stops:
-// giving them back costs each a receive, and an app that exited over one is back in a moment.
+// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message costs it a
+// receive, and an app that exited because of one message is usually back in a moment.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers the messages of one queue: each to the replica of the app with the fewest
-// deliveries, and quarantined ones to a replica that has nothing else.
+// Route delivers the messages of one queue: each to the replica with the fewest deliveries, and quarantined ones to a
+// replica of their own.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
 	quarantine *quarantine
 	open       func(address string) (*deliver.Client, error)
-	fifo       bool // the order within a message group counts
+	fifo       bool // keep the order within a message group
 }
 
 // Deliver delivers one message.
@@ -36,7 +35,7 @@ func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	})[0]
 }
 
-// DeliverBatch delivers several messages at once to one replica. Quarantined ones are delivered alone.
+// DeliverBatch delivers several messages together to one replica. Quarantined ones are delivered alone.
 func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	quarantined := func(m *queue.Message) bool { return t.detector.isQuarantined(m.ID) }
 	return deliver.InParts(ms, t.fifo, quarantined, func(part []*queue.Message) []queue.Result {
@@ -44,7 +43,7 @@ func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.R
 	})
 }
 
-// deliver chooses a replica for messages, and posts them to it. A quarantined message comes alone.
+// deliver chooses a replica and posts the messages to it. A quarantined message must be the only one.
 func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
@@ -61,7 +60,7 @@ func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*del
 	return t.to(ctx, r, ms, post, false)
 }
 
-// to posts messages to a replica, and notes whether the replica survives them.
+// to posts messages to a replica and records whether it survives them.
 func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 	alone bool,
 ) []queue.Result {
@@ -83,8 +82,7 @@ func unreached(n int, reason string, err error) []queue.Result {
 	return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: reason, Err: err}}, n)
 }
 
-// Probe returns nil when some replica takes messages. The supervisor finds that out, by the
-// health check at the port that the replica really has.
+// Probe returns nil if any replica accepts messages. The supervisor has checked that at the replica's actual port.
 func (t *Route) Probe(context.Context) error {
 	if open, _ := t.balancer.isOpen(); !open {
 		return errNoReplica
@@ -92,14 +90,14 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-// record adds to the results of one delivery what is known of the replica, and records what it survived.
+// record completes the results of one delivery with the replica's state, and records the messages it survived.
 func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
 	ended, waited := false, false
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
-			continue // which says nothing of the app
+			continue // says nothing about the app
 		}
 		result.Process = r.name()
 		if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
@@ -117,7 +115,7 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 	}
 }
 
-// exitsSoon reports whether a process exits by itself within exitWait.
+// exitsSoon reports whether a process exits unexpectedly within exitWait.
 func exitsSoon(exited <-chan struct{}) bool {
 	select {
 	case <-exited:
@@ -127,7 +125,7 @@ func exitsSoon(exited <-chan struct{}) bool {
 	}
 }
 
-// Close closes all connections; deliveries from now on open new ones.
+// Close closes all connections. Later deliveries open new ones.
 func (t *Route) Close() {
 	t.balancer.mu.Lock()
 	replicas := slices.Clone(t.balancer.replicas)

@@ -15,8 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// A message that is refused before it is sent tells nothing of the app, so that nobody
-// waits whether it ended over it.
+// A message rejected before it is sent says nothing about the app, so nothing waits for an exit.
 func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +35,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestProbeFollowsTheVersion: a later version listens on another port than the one of the
-// settings, where nothing answers any more.
+// A later version listens at another port than the configured one.
 func TestProbeFollowsTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()
@@ -61,7 +59,7 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// Several messages go to one replica at once. When it ends over them, the result of each says so.
+// Several messages go to one replica together. If it exits, each result says so.
 func TestRouteDeliversBatches(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// The pauses after an attempt to start more replicas that failed.
+// Pauses after a failed scale-out.
 const (
 	firstGrowthPause = 30 * time.Second
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas, as package autoscale decides it. A change takes as
-// long as an app takes to be ready, so that it is made in the background; one at a time.
+// Scaler changes the number of replicas for package autoscale. A change takes until the app is ready, so it runs in
+// the background, one at a time.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
 	log         *slog.Logger
-	run         context.Context // nothing is changed any more when it is done
+	run         context.Context // stops all changes when done
 
 	mu sync.Mutex
-	// wanted is the number that a change under way leads to; 0 when there is none.
+	// wanted is the target of the change in progress, or 0.
 	wanted int
-	// pause is how long nothing grows after the last failure, until notBefore.
+	// pause is how long scale-out is blocked after the last failure, until notBefore.
 	pause     time.Duration
 	notBefore time.Time
 	changes   sync.WaitGroup
 }
 
-// Size returns how many replicas can work now, and how many are wanted.
+// Size returns the number of ready replicas and the desired number.
 func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,9 +42,8 @@ func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	return s.ready(), desired, nil
 }
 
-// SetSize begins to bring their number to n, at least 1. While a change is under way the
-// next one waits for its end. For a while after replicas that did not come up it refuses to
-// start more.
+// SetSize starts changing the number of replicas to n, at least 1, after any change in progress. It rejects a
+// scale-out for a while after replicas failed to become ready.
 func (s *Scaler) SetSize(_ context.Context, n int) error {
 	n = max(n, 1)
 	s.mu.Lock()
@@ -69,7 +68,7 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
-// change makes changes until the number is the one that is wanted.
+// change applies changes until the number of replicas is the wanted one.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *Scaler) change() {
 			s.pause = 0
 			continue
 		}
-		// Where a deployment came first the next reading decides anew.
+		// If a deployment canceled the change, the next measurement decides again.
 		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
 			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
 			s.notBefore = time.Now().Add(s.pause)

@@ -74,13 +74,13 @@ func TestReplicasChangeInTheBackground(t *testing.T) {
 		set(3)
 		wantSize(t, c, 1, 3)
 		set(2) // waits for the change to 3
-		set(4) // and takes its place
+		set(4) // and replaces it
 		wantSize(t, c, 1, 4)
 		time.Sleep(time.Minute)
 		wantSize(t, c, 3, 4)
 		time.Sleep(time.Minute)
 		wantSize(t, c, 4, 4)
-		set(0) // there is always one
+		set(0) // the minimum is 1
 		time.Sleep(time.Minute)
 		wantSize(t, c, 1, 1)
 		if got := fmt.Sprint(f.changes); got != "[3 4 1]" || len(failures()) > 0 {
@@ -110,7 +110,7 @@ func TestReplicasThatDoNotComeUpAreTriedLater(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		f.err = nil
-		if err := c.SetSize(t.Context(), 1); err != nil { // fewer need not come up
+		if err := c.SetSize(t.Context(), 1); err != nil { // a scale-in does not depend on readiness
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -130,12 +130,12 @@ func TestScalingGivesWayToDeployments(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		wantSize(t, c, 1, 1) // a deployment came first, which is not a failure
+		wantSize(t, c, 1, 1) // canceled by a deployment, which is not a failure
 		f.err = nil
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Errorf("after a deployment: %v", err)
 		}
-		stop() // in the middle of it
+		stop() // in the middle of a change
 		wantSize(t, c, 1, 1)
 		if err := c.SetSize(t.Context(), 2); !errors.Is(err, ErrStopped) {
 			t.Errorf("during a stop: %v", err)

@@ -17,27 +17,27 @@ import (
 const (
 	// stepLimit bounds one hook or build command.
 	stepLimit = time.Hour
-	// outputWait is how long what a step left behind may hold its output open.
+	// outputWait is how long to wait for output held open by processes a step left behind.
 	outputWait = 5 * time.Second
-	// stepLines is how many lines a step may write per second: as many as it can.
+	// stepLines is the maximum output of a step in lines per second, effectively unlimited.
 	stepLines = 1_000_000
 )
 
-// The steps before the start of a version, and those after it.
+// Steps run before or after the start of a version.
 const beforeStart, afterStart = false, true
 
 // stepRunner runs the hooks and build commands of versions.
 type stepRunner struct {
 	opts   *Options
-	begins func(step string) // is called with each step's name
-	legacy *legacyPlatform   // nil for none
+	begins func(step string) // called with each step's name
+	legacy *legacyPlatform   // may be nil
 
 	mu       sync.Mutex
 	commands *supervisor.Runner // nil before the first step
 }
 
-// run runs the steps of a version before or after its start, one after the other. The first
-// that fails ends it; the error is a [*stepError].
+// run runs the steps of a version before or after its start, one at a time up to the first failure. The error is a
+// [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -107,7 +107,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// explain says who ended a step, where it did not end by itself.
+// explain adds why a step was interrupted, if it was.
 func (s *stepRunner) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -120,7 +120,7 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// runCommand runs a step, unless the test that it may have fails.
+// runCommand runs a step, unless its test fails.
 func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -141,8 +141,8 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf returns what runs the text of a command: bash where there is one, which is the sh of the platforms that
-// such commands are written for.
+// shellOf returns the arguments that run a shell command. It prefers bash, the sh of the platforms these commands are
+// written for.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -151,7 +151,7 @@ func shellOf(text string) []string {
 	return []string{"/bin/sh", "-c", text}
 }
 
-// withVariables returns an environment with some variables in the place of those of the same name.
+// withVariables returns env with the variables in own replaced or added.
 func withVariables(env, own []string) []string {
 	for _, entry := range own {
 		name, _, _ := strings.Cut(entry, "=")
@@ -160,8 +160,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command for a version, as the leader of a process group. When ctx is done, the command and all that it
-// started get TERM, and KILL after the grace or in a hurry. What it leaves behind when it ends by itself goes on until
+// runStep runs a command for a version in its own process group. When ctx is done, the command and everything it
+// started get TERM, and KILL after the grace period or in a hurry. Processes it leaves behind run until
 // [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
@@ -190,7 +190,7 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	return nil
 }
 
-// runner returns what runs the commands, and makes it for the first of them.
+// runner returns the command runner, created on first use.
 func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,8 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// endLeftBehind ends what the steps of some versions left behind: TERM, and KILL after the grace or in a hurry.
+// endLeftBehind stops processes left behind by steps of some versions: TERM, then KILL after the grace period or in a
+// hurry.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands
@@ -213,7 +214,7 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	}
 }
 
-// stop ends what the steps of all versions left behind. No step may run any more.
+// stop stops processes left behind by all versions. No step may be running.
 func (s *stepRunner) stop() {
 	s.endLeftBehind(func(int) bool { return true })
 	s.mu.Lock()

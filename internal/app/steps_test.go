@@ -19,14 +19,13 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// stepGroup is a command that runStep runs, which leaves a process behind.
+// stepGroup is a command run by runStep that leaves a process behind.
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
-	left   *os.File // is at its end when that process is gone
+	left   *os.File // reaches EOF when that process exits
 }
 
-// newSteps returns what runs commands, to be stopped.
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
 	return &stepRunner{opts: &Options{Hurry: hurry, Settings: &config.Settings{AppGrace: grace}}}
 }
@@ -42,7 +41,7 @@ func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is left behind has its own handling of signals, not the shell's, when it is told of.
+	// The process left behind installs its own signal handlers before its ID is printed.
 	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
 until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
@@ -68,7 +67,7 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	return g
 }
 
-// leftAlive reports whether what the command left behind still runs.
+// leftAlive reports whether the process left behind is still running.
 func (s *stepGroup) leftAlive() bool {
 	s.left.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := s.left.Read(make([]byte, 1))
@@ -83,8 +82,8 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// TestStepsRunInTwoParts: hooks and build commands run before the start or after it. The
-// processes of the Procfile are in the plan too, and are never run as steps.
+// Hooks and build commands run before or after the start. The Procfile's processes are in the plan too, but never run
+// as steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,8 +122,7 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// What a command leaves behind when it ends by itself goes on until the stop, and its hold on the
-// output is not waited for.
+// Processes left behind by a finished command run until the stop, and their hold on the output is not waited for.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
@@ -152,7 +150,7 @@ func TestGroupIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// A shell ends at once when it is asked to, and what it runs has the grace all the same.
+// The shell exits at once on TERM, but its child still gets the grace period.
 func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	t.Parallel()
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
@@ -176,7 +174,7 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	}
 }
 
-// A group that does not listen is killed after its grace, or at once in a hurry.
+// A group that ignores TERM is killed after its grace period, or at once in a hurry.
 func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
 	hurried, hurry := context.WithCancel(t.Context())
@@ -195,8 +193,8 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	}
 }
 
-// TestWhatAFailedVersionLeftBehindEnds: that of other versions goes on. TERM comes first, also for what left the process
-// group and has another environment.
+// Processes of other versions keep running. TERM comes first, even for a process that left the group and has another
+// environment.
 func TestWhatAFailedVersionLeftBehindEnds(t *testing.T) {
 	t.Parallel()
 	s := newSteps(context.Background(), time.Minute)

@@ -6,33 +6,30 @@ import (
 	"sync"
 )
 
-// Errors of changes of the app.
+// Errors of changes to the app.
 var (
-	// ErrBusy: another change is under way, or a deployment took this one's place.
+	// ErrBusy means that another change is in progress, or that a deployment canceled this one.
 	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it ends")
-	// ErrStopped: the app is being stopped.
+	// ErrStopped means that the app is stopping.
 	ErrStopped = errors.New("the environment is stopping")
-	// errAborted: somebody aborted the deployment.
+	// errAborted means that a user aborted the deployment.
 	errAborted = errors.New("the deployment was aborted")
 )
 
-// isStopped reports whether ctx ended since the app is being stopped.
 func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopped) }
 
-// isAborted reports whether ctx ended since somebody aborted the deployment.
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// turn lets one change be made at a time. A deployment takes the place of a lesser
-// one; two deployments, or two lesser ones, are refused.
+// turn allows one change at a time. A deployment cancels a lesser change; all other concurrent changes are rejected.
 type turn struct {
-	token chan struct{} // its holder may change things
-	// stopping is done when everything ends.
+	token chan struct{} // its holder may make a change
+	// stopping is done when the app stops.
 	stopping context.Context
 	endNow   context.CancelFunc
 
 	mu        sync.Mutex
 	deploying bool
-	giveUp    context.CancelCauseFunc // ends the change of size under way
+	giveUp    context.CancelCauseFunc // cancels the change of size in progress
 }
 
 func newTurn() *turn {
@@ -42,7 +39,7 @@ func newTurn() *turn {
 	return t
 }
 
-// changeKind is what a change is for.
+// changeKind is the purpose of a change.
 type changeKind int
 
 const (
@@ -51,10 +48,9 @@ const (
 	toDeploy
 )
 
-// begin begins a change. A deployment waits for a start, and has a change of size given up;
-// otherwise the error is [ErrBusy] while there is another change. The context that it returns
-// ends with ctx, with the cause [ErrStopped] when everything ends, and with the cause [ErrBusy]
-// when a deployment takes the place of a change of size; end ends the change.
+// begin starts a change and returns end, which ends it. A deployment waits for a start and cancels a change of size;
+// otherwise begin returns [ErrBusy] during another change. The returned context ends with ctx, with the cause
+// [ErrStopped] when the app stops, and with the cause [ErrBusy] when a deployment cancels the change.
 func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
@@ -74,15 +70,14 @@ func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, e
 	return ctx, func() { t.pass(kind); detach(); cancel(nil) }, nil
 }
 
-// stop gives up the change under way, and takes the turn for the last change of all; end
-// ends that.
+// stop cancels the change in progress and takes the turn for shutdown, which ends with end.
 func (t *turn) stop() (end func()) {
 	t.endNow()
 	<-t.token
 	return func() { t.pass(toDeploy) }
 }
 
-// take takes the turn, for a deployment as soon as a lesser change has given up.
+// take takes the turn. A deployment waits until a lesser change has given up.
 func (t *turn) take(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,13 +109,13 @@ func (t *turn) take(ctx context.Context, kind changeKind, giveUp context.CancelC
 	return err
 }
 
-// pass gives the turn back.
+// pass returns the turn.
 func (t *turn) pass(kind changeKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if kind == toDeploy {
 		t.deploying = false
 	}
-	t.giveUp = nil // a deployment may be waiting for just this
+	t.giveUp = nil // before a waiting deployment gets the token
 	t.token <- struct{}{}
 }

@@ -17,33 +17,31 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// version is what one deployment runs.
+// version is one deployed version of the app.
 type version struct {
 	number int
-	// bundle is nil for a command without a folder; command is empty when the
-	// bundle's Procfile says what to run.
+	// bundle is nil for a command without a folder. command is empty if the bundle's Procfile defines it.
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files has the files of the folder as they were when the steps had run; read has those
-	// that are read when a version is opened, as they were before the steps.
+	// files are the folder's files after the steps ran. read are the files that are read when a version is opened,
+	// before the steps ran.
 	files, read map[string]string
-	// copied has the files of the folder that the version is a copy of, as they were then; nil for others.
+	// copied are the files of the source folder when it was copied, or nil.
 	copied map[string]string
-	// facts is the number under which its answers of get-config are published: that of the version for which its
-	// processes were started.
+	// facts is the number under which get-config's answers are published: the version its processes were started for.
 	facts int
-	// configOnly is true when only settings differ from the previous version.
+	// configOnly means that only settings differ from the previous version.
 	configOnly bool
-	// unpacked is true when its folder was made for this deployment, from an archive or a folder.
+	// unpacked means that its folder was created for this deployment, from an archive or a folder.
 	unpacked bool
-	// restart is true when it is the previous version once more, which was asked for.
+	// restart means that it repeats the previous version on request.
 	restart bool
-	// change is how its settings differ from those in force before it.
+	// change is the difference between its settings and the ones before.
 	change config.Change
 }
 
-// String names a version for people.
+// String describes a version for people.
 func (v version) String() string {
 	if v.bundle == nil {
 		return fmt.Sprintf("version %d", v.number)
@@ -51,10 +49,9 @@ func (v version) String() string {
 	return fmt.Sprintf("version %d (%s)", v.number, v.bundle.Dir)
 }
 
-// isNumber reports whether a number is the version's.
 func (v version) isNumber(number int) bool { return v.number == number }
 
-// dir is its folder; "" for none.
+// dir returns its folder, or "".
 func (v version) dir() string {
 	if v.bundle == nil {
 		return ""
@@ -62,8 +59,8 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// recordFiles remembers the folder as it is once the steps have run, which write there, so
-// that a later change is found. A file that is read before the steps counts as it was then.
+// recordFiles records the folder after the steps ran, to detect later changes. Files that are read earlier keep their
+// state from before the steps.
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -73,8 +70,8 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles returns the files that are new, gone or different since
-// [version.recordFiles], or in the folder that was copied, sorted; cron.yaml and tendril.yaml are left out: they are read without a new version.
+// changedFiles returns the files added, removed or modified since [version.recordFiles], or in the source folder
+// since it was copied, sorted. It omits cron.yaml and tendril.yaml, which are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -95,7 +92,7 @@ func (v version) changedFiles() (changed []string) {
 	return changed
 }
 
-// areSettings reports whether all files hold settings and nothing of the app.
+// areSettings reports whether all files contain only settings.
 func areSettings(files []string) bool {
 	return !slices.ContainsFunc(files, func(name string) bool {
 		return name != "env.yaml" && !strings.HasPrefix(name, ".ebextensions/") &&
@@ -103,7 +100,7 @@ func areSettings(files []string) bool {
 	})
 }
 
-// readFiles are the files of a folder that are read when a version is opened.
+// readFiles returns the stamps of the files that are read when a version is opened.
 func readFiles(dir string) map[string]string {
 	files := fileStamps(dir)
 	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
@@ -114,22 +111,22 @@ func isRead(name string) bool {
 	return name == "Procfile" || name == "Buildfile" || name == "env.yaml" || strings.HasPrefix(name, ".ebextensions/")
 }
 
-// maxFolderFiles is the most files of a folder that one walk looks at.
+// maxFolderFiles is the maximum number of files a walk visits.
 const maxFolderFiles = 50_000
 
-// writtenFolders are the names of folders that apps write to while they run, and builds write.
+// writtenFolders lists folders that apps and builds write to.
 func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns the size and modification time of each file in a bundle's folder, by its path with slashes. It
-// leaves out the folders that apps and builds write to, and files that cannot be read, and stops at maxFolderFiles files.
+// fileStamps returns size and modification time of the files in a folder, by slash-separated path. It skips folders
+// that apps and builds write to and unreadable files, and stops at maxFolderFiles.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // removed meanwhile, or not readable
+		case err != nil: // removed meanwhile, or unreadable
 		case d.IsDir() && slices.Contains(written, d.Name()):
 			return fs.SkipDir
 		case d.Type().IsRegular():
@@ -145,18 +142,17 @@ func fileStamps(dir string) map[string]string {
 	return files
 }
 
-// versionFile is the file in the data directory with the last number of a version.
+// versionFile is the file in the data directory with the last version number.
 const versionFile = "app.version"
 
-// versionNumbers numbers the versions, so that one number names one version for ever: the
-// last one is kept in a file. Without a file the numbers begin anew with each start.
+// versionNumbers numbers versions uniquely by keeping the last number in a file. Without a file, numbers restart with
+// each start of tendril.
 type versionNumbers struct {
-	path string // "" means no file
+	path string // "" for no file
 	log  *slog.Logger
 	last int
 }
 
-// next returns the number of a new version.
 func (v *versionNumbers) next() int {
 	if v.path == "" {
 		v.last++
@@ -170,7 +166,7 @@ func (v *versionNumbers) next() int {
 	return v.last
 }
 
-// readNumber returns the number in a file; 0 where there is no file.
+// readNumber returns the number in a file, or 0 if the file is missing.
 func readNumber(path string) (int, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return 0, err

@@ -10,8 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestChangesOfAVersion: what the steps of a version write is not a change of it; what
-// somebody changes meanwhile in a file that was read before is one.
+// Files written by a version's steps do not count as changes. A file that was read before and is then edited does.
 func TestChangesOfAVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,8 +28,8 @@ func TestChangesOfAVersion(t *testing.T) {
 	write("app", "old")
 	v := version{bundle: &bundle.Bundle{Dir: dir}, read: readFiles(dir)}
 	write("app", "built anew")                         // by a step
-	write("bin/tool", "")                              // where nobody looks
-	write(".ebextensions/a.config", "option_settings") // by somebody
+	write("bin/tool", "")                              // in an ignored folder
+	write(".ebextensions/a.config", "option_settings") // by a user
 	v.recordFiles()
 	for _, c := range []struct {
 		change func()
@@ -54,8 +53,7 @@ func TestChangesOfAVersion(t *testing.T) {
 	}
 }
 
-// TestVersionNumbersAreNotUsedAgain, also not by the next process, by one that cannot read
-// the file, or where a link stands in its place.
+// This holds across restarts, with an unreadable file and with a symbolic link in its place.
 func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
