@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Certificate is a PEM file for TLS.
+// Certificate is a PEM file used for TLS.
 type Certificate struct {
-	// Option is the name of the option that names the file.
+	// Option is the name of the option that sets File.
 	Option, File string
-	// Expires is when it is no longer valid, and Left the time until then.
+	// Expires is the end of validity, and Left the time until then.
 	Expires time.Time
 	Left    time.Duration
 }
 
-// LookAtCertificate reads when the certificate in a file expires that has its private key in another one; without
-// a key, when the first of the certificates of authorities in the file does. The result is false where they cannot be
-// used: then those that were read before stay in use.
+// LookAtCertificate returns the expiry of the certificate in a file with its private key in another file. Without a
+// key, the file contains certificate authorities and the earliest expiry counts. It returns false if the files cannot
+// be used; the server then keeps using the ones it read before.
 func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {
@@ -30,7 +30,7 @@ func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 		}
 		c.Expires = pair.Leaf.NotAfter
 	} else {
-		text, _ := os.ReadFile(file) // without one there is no certificate
+		text, _ := os.ReadFile(file) // an unreadable file has no certificate
 		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 			authority, err := x509.ParseCertificate(block.Bytes)
 			if err != nil {
@@ -45,7 +45,7 @@ func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// certificateEnds is how long before its end a certificate is reported; the log does so at the same time.
+// certificateEnds is how long before expiry a certificate is reported. The log uses the same limit.
 const certificateEnds = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {

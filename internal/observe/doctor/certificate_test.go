@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// newCertificate makes a certificate that expires at a time, and its private key.
+// newCertificate creates a certificate with the given expiry, and its private key.
 func newCertificate(t *testing.T, expires time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +54,7 @@ func TestLookAtCertificate(t *testing.T) {
 	keyFile := file("key", key)
 	for name, c := range map[string]struct {
 		file, key string
-		want      time.Time // zero where it is not known
+		want      time.Time // zero if unknown
 	}{
 		"a certificate":                     {file("cert", cert), keyFile, later},
 		"its chain does not count":          {file("chain", cert, early), keyFile, later},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Examine turns facts into findings, the worst first.
+// Examine turns facts into findings, worst first.
 func Examine(f *Facts) []Finding {
 	var found findings
 	for _, p := range f.Problems {
@@ -56,7 +56,7 @@ func (f *findings) judgeHealth(facts *Facts) {
 	}
 }
 
-// judgeLocalUsers tells who else may use the queues on this machine.
+// judgeLocalUsers reports other users of this machine who can use the queues.
 func (f *findings) judgeLocalUsers(facts *Facts) {
 	const id = "local-users"
 	open := "every user of this machine may use the queues at " + facts.OpenEndpoint
@@ -100,7 +100,7 @@ func defaulted(text, otherwise string) string {
 	return text
 }
 
-// judgePermissions tells of each feature that lacks an action.
+// judgePermissions reports each feature that lacks a permission.
 func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	const policy = "print the policy that the role needs, and attach it: tendril check --iam > policy.json"
 	if unchecked != "" {
@@ -129,7 +129,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	}
 }
 
-// inWords turns the Sid of a statement into words: CountDeadLetters is "count dead letters".
+// inWords turns a statement's Sid into words: CountDeadLetters becomes "count dead letters".
 func inWords(sid string) string {
 	var b strings.Builder
 	for i, r := range sid {
@@ -141,7 +141,8 @@ func inWords(sid string) string {
 	return strings.ToLower(b.String())
 }
 
-// The limits of a clock. Amazon SQS refuses a signature whose time is more than 5 minutes off, others at 15.
+// Limits for the clock offset. Amazon SQS rejects signatures that are more than 5 minutes off, other servers after
+// 15.
 const (
 	clockWrong = 4 * time.Minute
 	clockOff   = 5 * time.Second
@@ -205,7 +206,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// The limits of a disk. Below diskFull, or a sixteenth of a small disk, the embedded queue refuses sends.
+// Limits for the disk. Below diskFull, or a sixteenth of a small disk, the embedded queue rejects sends.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -252,7 +253,6 @@ func (f *findings) judgeDisk(d *Disk) {
 	}
 }
 
-// bytes is a number of bytes for people.
 func bytes(n int64) string {
 	switch {
 	case n < 1<<30:
@@ -262,11 +262,11 @@ func bytes(n int64) string {
 	}
 }
 
-// fewFiles is how many files clients of the queues and of the console should at least have beside what is needed.
+// fewFiles is the minimum number of files that should remain for clients of the queues and the console.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
-	if o.Limit == 0 { // not known
+	if o.Limit == 0 { // unknown
 		return
 	}
 	if rest := o.Limit - o.Needed; rest < fewFiles {
@@ -292,8 +292,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares the program that asks with the one that runs. binary is the path of the other one where the two
-// are different files, "" where they are the same or that is not known.
+// Versions compares this program with the running one. binary is the path of the running program if it is a different
+// file, or "" if it is the same or unknown.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

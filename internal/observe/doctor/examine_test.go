@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fitting is a queue on Amazon SQS with which nothing is wrong.
+// fitting returns a queue on Amazon SQS without problems.
 func fitting() Queue {
 	return Queue{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", OnSQS: true,
 		Attributes: map[string]string{"MessageRetentionPeriod": "345600", "QueueArn": "arn:aws:sqs:eu-west-1:1:jobs",
@@ -19,7 +19,6 @@ func fitting() Queue {
 	}
 }
 
-// TestQueues: what each rule about a queue finds, and what it says to type.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	attribute := func(name, value string) func(*Queue) {
@@ -27,8 +26,8 @@ func TestQueues(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Queue)
-		want   string // level and ID of the findings
-		says   string // in the remedy, or in what is so where there is none
+		want   string // levels and IDs of the findings
+		says   string // expected in the remedy, or in What if there is none
 	}{
 		"all fits": {func(*Queue) {}, "ok queue", "fit together"},
 		"short visibility": {func(q *Queue) { q.Times.Attempt = 900 * time.Second },
@@ -107,8 +106,8 @@ func TestQueues(t *testing.T) {
 	hold(t, q.Examine(), "warning visibility-short", "visibility-timeout=185s")
 }
 
-// hold compares findings with what they should be, and looks for a text in them. What is not in order has to say why,
-// and what to type.
+// hold compares findings with the expected ones and searches them for a text. Problems must have a consequence and a
+// remedy.
 func hold(t *testing.T, found []Finding, want, says string) {
 	t.Helper()
 	var got []string
@@ -128,7 +127,7 @@ func hold(t *testing.T, found []Finding, want, says string) {
 	}
 }
 
-// TestRules: what each rule about something else than a queue finds.
+// TestRules covers the rules that are not about queues.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	disk := Disk{Path: "/data", Free: 50 << 30, Total: 100 << 30, Sync: time.Millisecond, Embedded: true}

@@ -2,160 +2,161 @@ package doctor
 
 import "time"
 
-// Facts are what is known about an environment and its machine. A part that is not known is its zero value.
+// Facts are the known facts about an environment and its machine. Unknown parts have their zero value.
 type Facts struct {
-	// Running is whether the facts are about a running process, and not about what would be started.
+	// Running reports whether the facts describe a running process rather than a planned start.
 	Running bool
-	// Health is what lowers the health of the running environment, or what else it says; HealthStatus its status in one
-	// word, "" where it is not known.
+	// Health lists the causes that affect or explain the health of the running environment. HealthStatus is its
+	// one-word status, or "" if unknown.
 	Health       []Cause
 	HealthStatus string
-	// Queues are those that are worked on.
+	// Queues are the queues the environment works on.
 	Queues []Queue
-	// Apps are what messages are posted to.
+	// Apps are the targets messages are posted to.
 	Apps []App
-	// Problems are what stood in the way of finding out the rest.
+	// Problems are failures while collecting the other facts.
 	Problems []Problem
-	// Permissions are what the role may do on AWS; Unchecked says why that is not known, "" where it is.
+	// Permissions are the role's permissions on AWS. Unchecked is the reason if they are unknown, else "".
 	Permissions []Permission
 	Unchecked   string
 	Clocks      []Clock
 	Proxies     []Proxy
 	Ports       []Port
-	// Certificates are the files that are in use, or would be.
+	// Certificates are the files in use.
 	Certificates []Certificate
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is the address at which every user of this machine may use the queues, "" for none; OtherUsers are
-	// the users other than this one who can log in here.
+	// OpenEndpoint is the address at which every local user can use the queues, or "". OtherUsers are the local users
+	// other than this one who can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
 
-// Cause is one sentence of the health, and how bad it is.
+// Cause is one sentence of the health report, with its severity.
 type Cause struct {
 	Level Level
 	Text  string
 }
 
-// Queue is a queue with the settings for it.
+// Queue is a queue with its settings.
 type Queue struct {
-	// Name, URL and OnSQS tell which one it is; Several whether there are others beside it.
+	// Name, URL and OnSQS identify the queue. Several reports whether there are other queues.
 	Name    string
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Managed tells that 'tendril up' creates it, and Missing that it does not exist now.
+	// Managed reports whether 'tendril up' creates it, and Missing whether it does not exist now.
 	Managed, Missing bool
-	// Attributes are those of the queue, by their SQS names; nil when they are not known.
+	// Attributes are the queue's SQS attributes by name, or nil if unknown.
 	Attributes map[string]string
-	// Dead is the dead-letter queue; nil when there is none, or when it is not known.
+	// Dead is the dead-letter queue. It is nil if there isn't one or it is unknown.
 	Dead  *DeadLetterQueue
 	Times Times
 }
 
-// DeadLetterQueue is the dead-letter queue of a queue.
+// DeadLetterQueue is a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
-	// Missing tells that the policy names a queue that does not exist.
+	// Missing reports that the redrive policy names a queue that does not exist.
 	Missing bool
-	// Attributes are those of the queue, by their SQS names; nil when they are not known.
+	// Attributes are the queue's SQS attributes by name, or nil if unknown.
 	Attributes map[string]string
 }
 
-// Times are the settings of time of one queue.
+// Times are the time settings of one queue.
 type Times struct {
-	// Visibility is what each receive asks for, Retention how long after its first receive a message is tried.
+	// Visibility is the visibility timeout of each receive. Retention is how long a message is tried after its first
+	// receive.
 	Visibility, Retention time.Duration
-	// Attempt is the longest that one attempt may take without an answer; 0 leaves it out. AttemptText says which
-	// settings it follows from.
+	// Attempt is the maximum duration of an attempt without a response; 0 skips the check. AttemptText names the
+	// settings it results from.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest time from an attempt, 1 for the first, to the next one; nil leaves it out.
+	// Pause returns the longest delay between an attempt, starting with 1, and the next one. Nil skips the check.
 	Pause func(attempt int) time.Duration
-	// MaxRetries is the number of receives where the queue has no redrive policy yet.
+	// MaxRetries is the receive count that applies if the queue has no redrive policy.
 	MaxRetries int
-	// TerminalCodes are the statuses that send a message to the dead-letter queue at once; "" for none.
+	// TerminalCodes are the statuses that dead-letter a message immediately, or "".
 	TerminalCodes string
 }
 
-// App is what the messages of queues are posted to.
+// App is a target of messages.
 type App struct {
-	// Target is its URL or command; Own tells that tendril starts it.
+	// Target is its URL or command. Own reports whether tendril starts it.
 	Target string
 	Own    bool
-	// Problem is why it does not answer, "" when it does; Remedy what to type, where that is known.
+	// Problem is why it does not respond, or "". Remedy is a command that fixes it, if known.
 	Problem, Remedy string
 }
 
-// Problem is something that is wrong by itself, such as a service that does not answer. ID names it for programs.
+// Problem is a problem that needs no further check, such as an unreachable service. ID identifies it to programs.
 type Problem struct{ ID, What, Why, Remedy string }
 
-// Permission is whether the role may do something on AWS.
+// Permission reports whether the role may perform an action on AWS.
 type Permission struct {
 	Action, Resource string
-	// Feature is what it is for: the Sid of the statement in the policy.
+	// Feature is the purpose: the Sid of the statement in the policy.
 	Feature string
 	Allowed bool
 }
 
-// Clock is the clock of a server, as the Date of its answer tells it.
+// Clock is the clock of a server, known from the Date header of its response.
 type Clock struct {
 	Server string
-	// Ahead is how far it is ahead of the clock of this machine, to about a second.
+	// Ahead is how far it is ahead of this machine's clock, to about a second.
 	Ahead time.Duration
-	// Signed tells that requests to it carry a signature with the time.
+	// Signed reports whether requests to it have a signature with a timestamp.
 	Signed bool
 }
 
 // Proxy is a server between tendril and the app.
 type Proxy struct {
-	// Target is what is reached through it, Name the program, and Where its file and line; "" for its default.
+	// Target is the app behind it, Name the proxy program, and Where its file and line; "" for the default.
 	Target, Name, Where string
-	// Timeout is how long it waits for the app; Attempt how long tendril does.
+	// Timeout is how long it waits for the app, and Attempt how long tendril waits.
 	Timeout, Attempt time.Duration
 }
 
-// Port is an address that the environment listens on.
+// Port is an address the environment listens on.
 type Port struct {
-	// Name is a word for it, Option the option that sets it, Use what it is for, and At the address.
+	// Name is a short name, Option the option that sets it, Use its purpose, and At the address.
 	Name, Option, Use, At string
-	// Holder is who listens there now, "" for nobody; Set tells that somebody set the option.
+	// Holder is the process that listens there now, or "". Set reports whether the option was set explicitly.
 	Holder string
 	Set    bool
-	// Free is the address that 'tendril up' takes instead, "" for none.
+	// Free is the address 'tendril up' uses instead, or "".
 	Free string
-	// Refused is why a running environment cannot be reached there; "" where it can.
+	// Refused is why a running environment cannot be reached there, or "".
 	Refused string
 }
 
-// Disk is where the data directory lies.
+// Disk is the disk with the data directory.
 type Disk struct {
-	// Path is the data directory, "" when it was not looked at.
+	// Path is the data directory, or "" if it was not checked.
 	Path string
-	// Free and Total are bytes, Sync the time that a small write takes to be on disk.
+	// Free and Total are in bytes. Sync is the duration of a small durable write.
 	Free, Total int64
 	Sync        time.Duration
-	// Kind names the file system where it is one over a network, "" for a local one.
+	// Kind names a network file system, or is "" for a local one.
 	Kind string
-	// Problem is why nothing can be written there, "" when it can.
+	// Problem is why nothing can be written there, or "".
 	Problem string
-	// Embedded tells that queues lie there.
+	// Embedded reports whether queues are stored there.
 	Embedded bool
 }
 
-// OpenFiles are how many files the process may open.
+// OpenFiles is the number of files the process may open.
 type OpenFiles struct {
-	// Limit is 0 when it is not known; Needed is what deliveries, app and queues take.
+	// Limit is 0 if unknown. Needed is the number used by deliveries, app and queues.
 	Limit, Needed int
 }
 
 // Zones are the time zones of the machine.
 type Zones struct {
-	// Looked tells that they were looked at; System is the folder of the system's database, "" for none.
+	// Looked reports whether they were checked. System is the folder of the system's database, or "".
 	Looked bool
 	System string
-	// App tells that an app runs on this machine.
+	// App reports whether an app runs on this machine.
 	App bool
 }

@@ -4,5 +4,5 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// networkFileSystem is not known on this system.
+// networkFileSystem returns "" because the type is unknown on this system.
 func networkFileSystem(*unix.Statfs_t) string { return "" }

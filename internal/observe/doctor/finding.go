@@ -7,37 +7,38 @@ import (
 	"time"
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
-// The levels, the worst first.
+// The levels, worst first.
 const (
-	Error   Level = "error"   // messages stop, or are lost
-	Warning Level = "warning" // they will be one day, or run twice
+	Error   Level = "error"   // messages stop or are lost
+	Warning Level = "warning" // messages will stop or be lost one day, or run twice
 	OK      Level = "ok"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Level Level `json:"level"`
-	// ID names the rule, for programs.
+	// ID identifies the rule to programs.
 	ID string `json:"id"`
-	// What says what is so, Why what follows from it, and Remedy what to type. The last two are "" when all is in order.
+	// What states the fact, Why its consequence, and Remedy a command that fixes it. The last two are "" if the check
+	// passed.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Examination is what was found out about one environment.
+// Examination is the list of findings about one environment.
 type Examination struct {
 	Environment string `json:"environment"`
-	// Running is whether a process was examined, and not what would be started.
+	// Running reports whether a running process was examined rather than a planned start.
 	Running bool `json:"running"`
-	// Findings are ordered by their level, the worst first.
+	// Findings are ordered by level, worst first.
 	Findings []Finding `json:"findings"`
 }
 
-// Add puts findings among the others.
+// Add inserts findings in order.
 func (e *Examination) Add(more ...Finding) {
 	e.Findings = append(e.Findings, more...)
 	slices.SortStableFunc(e.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
@@ -45,7 +46,7 @@ func (e *Examination) Add(more ...Finding) {
 
 func rank(l Level) int { return slices.Index([]Level{Error, Warning, OK}, l) }
 
-// findings gathers what the rules find.
+// findings collects the results of the rules.
 type findings []Finding
 
 func (f *findings) ok(id, format string, args ...any) {
@@ -56,7 +57,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// shown is a duration for people, as options have it: whole seconds as "90s", longer ones as "1h30m".
+// shown formats a duration like an option: seconds as "90s", longer ones as "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:
@@ -77,5 +78,5 @@ func shown(d time.Duration) string {
 	return text
 }
 
-// seconds is a duration as an option or an attribute takes it, rounded up.
+// seconds formats a duration in seconds, rounded up, for an option or attribute.
 func seconds(d time.Duration) string { return fmt.Sprint(int64((d + time.Second - 1) / time.Second)) }

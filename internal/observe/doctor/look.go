@@ -18,14 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncs is how many writes are timed; the median counts.
+// syncs is the number of timed writes. The median counts.
 const syncs = 5
 
-// LookAtDisk measures where the data directory lies, or will lie. It writes a small file there, which has no name when
-// it is closed.
+// LookAtDisk measures the disk of the data directory, which need not exist yet. It writes a small unnamed file there.
 func LookAtDisk(path string) Disk {
 	d := Disk{Path: path}
-	for { // the nearest folder that exists
+	for { // find the nearest existing folder
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
 			err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
@@ -54,7 +53,7 @@ func LookAtDisk(path string) Disk {
 	return d
 }
 
-// syncTime is the median time of a small write that is on disk when it returns.
+// syncTime returns the median duration of a small durable write.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, ".tendril-doctor-")
 	if err != nil {
@@ -81,18 +80,18 @@ func syncTime(dir string) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// Answer is what a server says about itself.
+// Answer is the information a server gives about itself.
 type Answer struct {
-	// Ahead is how far its clock is ahead of ours, to about a second; Dated whether that is known.
+	// Ahead is how far its clock is ahead of ours, to about a second. Dated reports whether that is known.
 	Ahead time.Duration
 	Dated bool
-	// Server is the program that answers, such as "nginx/1.22.1"; "" when it does not say.
+	// Server is the name of the program, such as "nginx/1.22.1", or "".
 	Server string
 }
 
-// LookAtServer asks a server for the head of a page, which changes nothing there. Any answer is one, whatever its
-// status. The target is an http or https URL, or unix: and the path of a socket. The transport, which is changed, says
-// through which proxy and with which certificates.
+// LookAtServer sends a HEAD request, which changes nothing on the server, and accepts any status. The target is an
+// http or https URL, or unix: and the path of a socket. The transport selects proxy and certificates, and is
+// modified.
 func LookAtServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -114,7 +113,7 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 	resp, err := client.Do(req)
 	if err != nil {
 		var asked *url.Error
-		if errors.As(err, &asked) { // which repeats the target
+		if errors.As(err, &asked) { // the outer error repeats the target
 			err = asked.Err
 		}
 		return Answer{}, err
@@ -124,24 +123,24 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 	a := Answer{Server: resp.Header.Get("Server")}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
 		middle := began.Add(time.Since(began) / 2)
-		// A Date has no fractions of a second: it is half of one late on average.
+		// Date has whole seconds, so it is half a second late on average.
 		a.Ahead, a.Dated = at.Add(500*time.Millisecond).Sub(middle), true
 	}
 	return a, nil
 }
 
-// nginxTimeout is how long nginx waits for an app where nobody says otherwise.
+// nginxTimeout is nginx's default timeout for an app.
 const nginxTimeout = 60 * time.Second
 
-// LookForProxy returns the proxy that server, the name in an answer, shows to be in front of target; false for none.
-// Its timeout is the shortest one in the files that the patterns match.
+// LookForProxy returns the proxy in front of target if server, the Server header of its response, names one. Its
+// timeout is the shortest one in the files that match the patterns.
 func LookForProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
 	}
 	p = Proxy{Target: target, Name: "nginx", Timeout: nginxTimeout}
 	for _, pattern := range patterns {
-		files, _ := filepath.Glob(pattern) // its error is about the pattern
+		files, _ := filepath.Glob(pattern) // fails only for an invalid pattern
 		for _, path := range files {
 			timeout, line := readTimeout(path)
 			if line > 0 && (p.Where == "" || timeout < p.Timeout) {
@@ -152,7 +151,7 @@ func LookForProxy(target, server string, patterns ...string) (p Proxy, found boo
 	return p, true
 }
 
-// readTimeout returns the shortest proxy_read_timeout of a file of nginx and its line; 0 where there is none.
+// readTimeout returns the shortest proxy_read_timeout in an nginx file and its line, or 0.
 func readTimeout(path string) (shortest time.Duration, line int) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -179,7 +178,7 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 	return shortest, line
 }
 
-// LookForZones looks for the time zone database of the machine.
+// LookForZones finds the machine's time zone database.
 func LookForZones() Zones {
 	z := Zones{Looked: true}
 	for _, dir := range []string{os.Getenv("ZONEINFO"), "/usr/share/zoneinfo", "/usr/lib/zoneinfo",
@@ -192,8 +191,8 @@ func LookForZones() Zones {
 	return z
 }
 
-// LookAtAddress connects to an address, a host and a port or unix: and a path, and hangs up. The error says why nothing
-// answers there.
+// LookAtAddress connects to an address and closes the connection. The address is a host and port, or unix: and a
+// path. The error explains why nothing responds there.
 func LookAtAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {
@@ -202,7 +201,7 @@ func LookAtAddress(ctx context.Context, address string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		var failed *net.OpError
-		if errors.As(err, &failed) { // which repeats the address
+		if errors.As(err, &failed) { // the outer error repeats the address
 			err = failed.Err
 		}
 		return err
@@ -210,10 +209,10 @@ func LookAtAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// The ids of the users of a machine who are people, as most systems give them out.
+// Range of user IDs that most systems assign to people.
 const firstUser, endOfUsers = 1000, 60000
 
-// LookForUsers returns the names of the users in a file of passwords, other than this one, who can log in.
+// LookForUsers returns the users in a passwd file, other than self, who can log in.
 func LookForUsers(passwd string, self int) (names []string) {
 	f, err := os.Open(passwd)
 	if err != nil {

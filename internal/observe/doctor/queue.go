@@ -9,14 +9,14 @@ import (
 	"tendril/queue"
 )
 
-// QueueFits is the ID of the finding that nothing is wrong with a queue.
+// QueueFits is the ID of the finding for a queue without problems.
 const QueueFits = "queue"
 
-// maxRetention is the longest that a queue of SQS keeps a message.
+// maxRetention is the longest retention period of an SQS queue.
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns what is found out about a queue, in no order of levels. An attribute that is not there is not judged,
-// save the redrive policy, which SQS leaves out when there is none.
+// Examine returns the findings about a queue, unordered. Missing attributes are not judged, except for the redrive
+// policy, which SQS omits if there is none.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {
@@ -49,7 +49,7 @@ func (q *Queue) examine(running bool) []Finding {
 	return e.found
 }
 
-// queueExamination gathers the findings about one queue.
+// queueExamination collects the findings about one queue.
 type queueExamination struct {
 	queue   *Queue
 	running bool
@@ -60,7 +60,7 @@ func (q *queueExamination) add(level Level, id, what, why, remedy string) {
 	q.found.add(level, id, "queue "+q.queue.Name+": "+what, why, remedy)
 }
 
-// setting says what to type to change an option for the queue.
+// setting returns the command or setting that changes an option for the queue.
 func (q *queueExamination) setting(option string, d time.Duration) string {
 	value := seconds(d) + "s"
 	switch {
@@ -73,12 +73,12 @@ func (q *queueExamination) setting(option string, d time.Duration) string {
 	return fmt.Sprintf("tendril up --%s=%s", option, value)
 }
 
-// attribute says what to type to change an attribute of a queue on Amazon SQS.
+// attribute returns the command that changes an attribute of a queue on Amazon SQS.
 func attribute(url, name, value string) string {
 	return fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes %s=%s", url, name, value)
 }
 
-// times compares the visibility timeout with what an attempt may take.
+// times compares the visibility timeout with the duration of an attempt.
 func (q *queueExamination) times() {
 	switch {
 	case q.queue.Times.Attempt == 0:
@@ -93,7 +93,7 @@ func (q *queueExamination) times() {
 	}
 }
 
-// attempts compares the time that all attempts take with the retention.
+// attempts compares the total time of all attempts with the retention period.
 func (q *queueExamination) attempts() {
 	most := q.queue.Times.MaxRetries
 	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
@@ -129,7 +129,7 @@ func (q *queueExamination) attempts() {
 		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
 }
 
-// redrive looks at the redrive policy.
+// redrive checks the redrive policy.
 func (q *queueExamination) redrive() {
 	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
 	dead, most := queue.ParseRedrivePolicy(policy)
@@ -171,7 +171,7 @@ func (q *queueExamination) redrive() {
 	}
 }
 
-// deadName is the name or ARN of the dead-letter queue that tendril would create for another.
+// deadName returns the name or ARN of the dead-letter queue that tendril would create for a queue.
 func deadName(name string) string {
 	base, fifo := strings.CutSuffix(name, ".fifo")
 	if fifo {
@@ -180,7 +180,7 @@ func deadName(name string) string {
 	return name + "-dead"
 }
 
-// deadLetters compares the retention of the two queues.
+// deadLetters compares the retention periods of the queue and its dead-letter queue.
 func (q *queueExamination) deadLetters() {
 	if q.queue.Dead == nil {
 		return
@@ -209,7 +209,7 @@ func (q *queueExamination) deadLetters() {
 		attribute(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
-// retention compares that of the worker with that of the queue.
+// retention compares the retention periods of the worker and the queue.
 func (q *queueExamination) retention() {
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
@@ -225,7 +225,7 @@ func (q *queueExamination) retention() {
 	}
 }
 
-// facts are what the owner of a worker should have in mind about the kind of queue.
+// facts adds notes on the behavior of this kind of queue.
 func (q *queueExamination) facts() {
 	if q.queue.Attributes["FifoQueue"] == "true" {
 		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so a "+

@@ -1,5 +1,5 @@
-// Package event has the events of an environment: what people look for later, such as a deployment or a pause.
+// Package event defines the events of an environment, such as deployments and pauses.
 //
-// The place where something happens reports it once, with [Kind.Log]. The log prints it, and passes it on to a
-// [Listener], which keeps events on disk and shows them in the console.
+// The code that causes an event reports it once with [Kind.Log]. The log prints it and passes it on to a [Listener],
+// which stores it on disk and displays it in the console.
 package event

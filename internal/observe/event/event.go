@@ -5,25 +5,25 @@ import (
 	"log/slog"
 )
 
-// Kind says what an event is about.
+// Kind is the subject of an event.
 type Kind string
 
-// The kinds of events.
+// Kinds of events.
 const (
 	Start      Kind = "start"
 	Stop       Kind = "stop"
-	Deploy     Kind = "deploy" // of a version of the app, of settings, or of the file of tasks
+	Deploy     Kind = "deploy" // of a version of the app, settings or periodic tasks
 	Leadership Kind = "leadership"
-	Pause      Kind = "pause" // and its end
+	Pause      Kind = "pause" // or resume
 	Breaker    Kind = "breaker"
 	Scaling    Kind = "scaling"
 	Health     Kind = "health"
 	DeadLetter Kind = "dead-letter"
 	Task       Kind = "task"
-	Act        Kind = "act" // of a person or a program, over the console
+	Act        Kind = "act" // by a user or program, through the console
 )
 
-// Kinds are all kinds of events.
+// Kinds returns all kinds of events.
 func Kinds() []string {
 	var names []string
 	for _, k := range []Kind{Start, Stop, Deploy, Leadership, Pause, Breaker, Scaling, Health, DeadLetter, Task, Act} {
@@ -32,24 +32,24 @@ func Kinds() []string {
 	return names
 }
 
-// Event is one thing that happened. Its text is the same each time, and what varies is in its fields, by name.
+// Event is one event. Its text is constant; variable parts are in Fields.
 type Event struct {
 	Kind   Kind
 	Text   string
 	Fields map[string]string
 }
 
-// Listener receives events. Happened must return soon, and may be called by several goroutines at once.
+// Listener receives events. Happened must return quickly and may be called concurrently.
 type Listener interface{ Happened(Event) }
 
 type kindKey struct{}
 
-// Log reports an event to a log, whose listener receives it if the level is [slog.LevelInfo] or above.
+// Log logs an event. The log's listener receives it if the level is [slog.LevelInfo] or above.
 func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any) {
 	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }
 
-// KindOf returns the kind of event in the context of a log line; "" if the line is no event.
+// KindOf returns the kind of event in the context of a log record, or "" if the record is not an event.
 func KindOf(ctx context.Context) Kind {
 	k, _ := ctx.Value(kindKey{}).(Kind)
 	return k

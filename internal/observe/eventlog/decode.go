@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	maxLine = 64 << 10 // the longest line that is read: more than any event has
-	maxID   = 1 << 53  // which every reader of JSON can tell from the next one
+	maxLine = 64 << 10 // longest line read, longer than any event
+	maxID   = 1 << 53  // largest integer that every JSON reader represents exactly
 )
 
-// decode calls take for each line that is an event, until it returns false. Other lines are skipped: a process that
-// was killed, or a machine that lost power, may leave a part of one.
+// decode calls take for each event until it returns false. It skips malformed lines, which a killed process or a
+// power failure may leave behind.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
 		line, err := lines.ReadSlice('\n')
 		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || !whole {
-			whole = !tooLong // the rest of a line that is too long is skipped too
+			whole = !tooLong // skip the rest of an overlong line too
 			if err == nil || tooLong {
 				continue
 			}

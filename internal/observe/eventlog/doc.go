@@ -1,21 +1,19 @@
-// Package eventlog keeps what happened in an environment: events on disk, and the last lines of its log in memory.
+// Package eventlog stores the events of an environment on disk and the last lines of its log in memory.
 //
-// An [Event] is something that a person looks for later: a start, a deployment, a pause, a breaker that opened, an
-// act of somebody. [Log] appends events to a file in the data directory, off the path of messages:
+// An [Event] is, for example, a start, a deployment, a pause, an opened breaker or a user's action. [Log] appends
+// events to a file in the data directory without delaying messages:
 //
-//	Add --> tail (memory) --> writer --> events.ndjson --> events.1.ndjson
-//	          |                                |
-//	          '------------> Read <------------'
+//		Add --> tail (memory) --> writer --> events.ndjson --> events.1.ndjson
+//		          |                                |
+//		          '------------> Read <------------'
 //
-// What holds:
+//	  - Add never blocks and never fails. While the disk is not writable, the newest events wait in memory.
+//	  - The log has at most two files of 4 MiB. When the first is full, it replaces the second.
+//	  - IDs increase, also across restarts. Written events survive kill -9; a truncated line is skipped.
+//	  - The text of an event is constant. Variable parts are in its fields, each limited to 1 KiB.
 //
-//   - Add never blocks and never fails. While the disk takes nothing, the newest events wait in memory.
-//   - The log has two files of 4 MiB at most. When the first is full it replaces the second.
-//   - Ids grow, over restarts too. What was written survives kill -9; a line that was cut short is skipped.
-//   - The text of an event is constant. What varies is in its fields, each cut at 1 KiB.
+// Failed deliveries have a log of their own ([OpenFailures]), since there may be many.
 //
-// The same is done with failed deliveries ([OpenFailures]), in files of their own, since there may be many.
-//
-// [Read] reads the files of an environment that does not run. [Lines] holds the last lines that tendril and the
-// processes of the app wrote, 4,000 lines or 2 MiB, in memory only.
+// [Read] reads the files while the environment is not running. [Lines] holds the last 4,000 lines or 2 MiB of output from
+// tendril and the app's processes, in memory only.
 package eventlog

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// maxField is the longest value of a field, in bytes.
+// maxField is the maximum length of a field's value, in bytes.
 const maxField = 1 << 10
 
-// Event is one thing that happened.
+// Event is one stored event.
 type Event struct {
-	// ID is larger than those of all earlier events, those of earlier runs of the environment included.
+	// ID is larger than the IDs of all earlier events, including earlier runs of the environment.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // one of [event.Kinds]
-	// Text says what happened in the same words each time. What varies is in Fields, by name; nil for nothing.
+	// Text is constant. Fields holds the variable parts and may be nil.
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
 }
@@ -24,8 +24,8 @@ type Event struct {
 type Query struct {
 	Range
 	Kinds []string  // nil for all
-	Since time.Time // not before this time; zero for no bound
-	// Match is contained in the text or in the value of a field, in any case; "" for no filter.
+	Since time.Time // earliest time; zero for no limit
+	// Match must occur in the text or a field's value, ignoring case. "" matches every event.
 	Match string
 }
 
@@ -46,7 +46,7 @@ func (e *Event) contains(lower string) bool {
 	return false
 }
 
-// bounded returns fields whose values are not too long. It never changes those that it gets.
+// bounded returns a copy of fields with long values truncated.
 func bounded(fields map[string]string) map[string]string {
 	if len(fields) == 0 {
 		return nil

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// What [Lines] holds at most.
+// Limits of [Lines].
 const (
 	maxLines     = 4000
-	maxLineBytes = 2 << 20 // the texts together
+	maxLineBytes = 2 << 20 // total length of the texts
 	maxText      = 16 << 10
 )
 
-// Own is the name of tendril itself among the processes of a [Line].
+// Own is the Process of tendril's own lines.
 const Own = "tendril"
 
-// Line is one line that tendril or a process of the app wrote.
+// Line is one line of output from tendril or a process of the app.
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own], or the name of a process of the app, such as "web-2". Stream is its "stdout" or "stderr"; "" of
-	// tendril.
+	// Process is [Own], or the name of an app process, such as "web-2". Stream is its "stdout" or "stderr", and ""
+	// for tendril.
 	Process string     `json:"process"`
 	Stream  string     `json:"stream,omitempty"`
-	Level   slog.Level `json:"level"` // Info for what processes wrote
+	Level   slog.Level `json:"level"` // Info for output of processes
 	Text    string     `json:"text"`  // without control characters
 }
 
@@ -34,18 +34,18 @@ func (l Line) size() int { return len(l.Text) }
 // LineQuery selects lines. The zero value selects all of level Info and above, oldest first.
 type LineQuery struct {
 	Range
-	Process string     // "" for all; "web" selects its replicas "web-2" and "web-3" too
-	Level   slog.Level // the lowest level
-	Match   string     // is contained in the text, in any case; "" for no filter
+	Process string     // "" for all; "web" includes its replicas "web-2" and "web-3"
+	Level   slog.Level // minimum level
+	Match   string     // must occur in the text, ignoring case; "" matches every line
 }
 
-// Matches reports whether a line is selected, whatever its id.
+// Matches reports whether a line is selected, ignoring the range.
 func (q *LineQuery) Matches(l *Line) bool {
 	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// IsOf reports whether a process is the one of that name, or a replica of it, such as "web-2" of "web".
+// IsOf reports whether a process has this name or is a replica of it, such as "web-2" of "web".
 func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
@@ -55,13 +55,13 @@ func IsOf(process, name string) bool {
 // Lines holds the last lines in memory. It is safe for concurrent use.
 type Lines struct{ tail tail[Line] }
 
-// NewLines returns an empty memory of lines. Their ids begin with the time in milliseconds, so that they grow over
-// restarts, and nobody who follows misses a line.
+// NewLines returns empty Lines. IDs start at the current time in milliseconds, so that they increase across restarts
+// and followers miss no line.
 func NewLines() *Lines {
 	return &Lines{tail[Line]{most: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }
 
-// Add appends a line and gives it its id. A text that is too long is cut.
+// Add appends a line and assigns its ID. Long text is truncated.
 func (l *Lines) Add(line Line) {
 	if len(line.Text) > maxText {
 		line.Text = strings.ToValidUTF8(line.Text[:maxText], "") + "..."
@@ -69,7 +69,7 @@ func (l *Lines) Add(line Line) {
 	l.tail.add(func(id int64) Line { line.ID = id; return line })
 }
 
-// Read returns the lines that q selects.
+// Read returns the lines selected by q.
 func (l *Lines) Read(q LineQuery) []Line {
 	entries, _ := l.tail.held()
 	s := selector[Line]{Range: q.Range, matches: q.Matches}
@@ -81,5 +81,5 @@ func (l *Lines) Read(q LineQuery) []Line {
 	return s.result()
 }
 
-// Changed returns a channel that is closed when the next line comes.
+// Changed returns a channel that is closed when the next line is added.
 func (l *Lines) Changed() <-chan struct{} { return l.tail.wait() }

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// The files of the log of events and of that of failures, the newer one first.
+// Files of the event log and the failure log, the newer one first.
 const (
 	CurrentFile       = "events.ndjson"
 	OlderFile         = "events.1.ndjson"
@@ -24,7 +24,7 @@ const (
 	OlderFailuresFile = "failures.1.ndjson"
 )
 
-// files are the paths of the two files of a log.
+// files are the paths of a log's two files.
 type files struct{ current, older string }
 
 func eventFiles(dir string) files {
@@ -32,12 +32,13 @@ func eventFiles(dir string) files {
 }
 
 const (
-	maxSegment = 4 << 20 // bytes of one file
-	// heldEvents are kept in memory, for those who follow the log; as many may wait for a disk that takes nothing.
+	maxSegment = 4 << 20 // bytes per file
+	// heldEvents is the number of events kept in memory for followers, and the maximum waiting for an unwritable
+	// disk.
 	heldEvents = 512
-	// tailBytes are read of each file at the start.
+	// tailBytes is how much of each file is read at startup.
 	tailBytes  = 256 << 10
-	retryAfter = 5 * time.Second // after a write that failed
+	retryAfter = 5 * time.Second // after a failed write
 )
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
@@ -53,19 +54,19 @@ type Log struct {
 	stop    chan struct{}
 	stopped chan struct{}
 
-	// file and what follows belong to the writer.
-	file    *os.File // nil where it could not be opened again
+	// The fields below belong to the writer.
+	file    *os.File // nil if it could not be reopened
 	size    int64
-	torn    bool // the last line may be cut short
+	torn    bool // the last line may be incomplete
 	failing bool
 }
 
-// Open opens the log in a data directory, which exists, for appending. What is wrong with the files is told to failed
-// once, and nil when writing works again: until then the newest events are held in memory. failed may be nil.
+// Open opens the log in an existing data directory for appending. failed receives a problem with the files once, and
+// nil when writing works again; until then the newest events stay in memory. failed may be nil.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens, beside the log of events and like it, that of failed deliveries. Who writes it says what its
-// events mean.
+// OpenFailures opens the log of failed deliveries, which is stored next to the event log in the same format. The
+// caller defines the contents of its events.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -97,7 +98,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	return l
 }
 
-// Newest returns the event that came last; false when there is none.
+// Newest returns the last event, and false if there isn't one.
 func (l *Log) Newest() (e Event, found bool) {
 	entries, _ := l.tail.held()
 	if len(entries) == 0 {
@@ -106,15 +107,15 @@ func (l *Log) Newest() (e Event, found bool) {
 	return entries[len(entries)-1], true
 }
 
-// Happened records an event of now. It does not wait for the disk.
+// Happened records an event with the current time. It does not wait for the disk.
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
-// Add records that something happened now. It does not wait for the disk.
+// Add records an event with the current time. It does not wait for the disk.
 func (l *Log) Add(kind, text string, fields map[string]string) {
 	fields = bounded(fields)
 	at := time.Now().UTC().Round(0)
 	l.mu.Lock()
-	defer l.mu.Unlock() // pending is in the order of the ids
+	defer l.mu.Unlock() // keeps pending in order of IDs
 	l.pending = append(l.pending, l.tail.add(func(id int64) Event {
 		return Event{ID: id, At: at, Kind: kind, Text: text, Fields: fields}
 	}))
@@ -127,10 +128,10 @@ func (l *Log) Add(kind, text string, fields map[string]string) {
 	}
 }
 
-// Changed returns a channel that is closed when the next event comes.
+// Changed returns a channel that is closed when the next event is added.
 func (l *Log) Changed() <-chan struct{} { return l.tail.wait() }
 
-// Read returns the events that q selects.
+// Read returns the events selected by q.
 func (l *Log) Read(q Query) ([]Event, error) {
 	entries, dropped := l.tail.held()
 	s := selector[Event]{Range: q.Range, matches: q.matches}
@@ -158,7 +159,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// Close writes what is left and closes the file. Events that come later are not written.
+// Close writes pending events and closes the file. Later events are not written.
 func (l *Log) Close() error {
 	close(l.stop)
 	<-l.stopped
@@ -194,7 +195,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes what is pending. What the disk did not take stays pending.
+// flush writes pending events. Events that could not be written stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -212,11 +213,10 @@ func (l *Log) flush() error {
 	return nil
 }
 
-// append writes one line.
 func (l *Log) append(e *Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return nil // no map of strings cannot be encoded
+		return nil // cannot fail for strings
 	}
 	line = append(line, '\n')
 	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
@@ -238,14 +238,14 @@ func (l *Log) append(e *Event) error {
 
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {
-		// The next line is written over what a full disk took of this one.
+		// The next line overwrites the part of this one that fit on the disk.
 		return errors.Join(err, l.file.Truncate(l.size))
 	}
 	l.size, l.torn = l.size+int64(n), false
 	return nil
 }
 
-// openFile opens the current file at its end.
+// openFile opens the current file for appending.
 func (l *Log) openFile() error {
 	f, err := datadir.OpenFile(l.files.current)
 	if err != nil {
@@ -265,17 +265,17 @@ func (l *Log) openFile() error {
 	return nil
 }
 
-// Read returns the events in a data directory that q selects, also while an environment appends to them. A directory
-// without a log has none.
+// Read returns the events in a data directory selected by q, even while an environment is appending. A directory
+// without a log has no events.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
-// scan calls take for the events of both files, in the order of their ids, until it returns false.
+// scan calls take for the events of both files in order of their IDs, until it returns false.
 func scan(at files, take func(Event) bool) error {
-	current, err := openToRead(at.current) // first: it may become the older one
+	current, err := openToRead(at.current) // open it first: it may become the older one
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func scan(at files, take func(Event) bool) error {
 	return nil
 }
 
-// openToRead opens a file; an empty one for one that is missing.
+// openToRead opens a file, or returns an empty one if it is missing.
 func openToRead(path string) (io.ReadSeekCloser, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return nil, err
@@ -314,15 +314,14 @@ func openToRead(path string) (io.ReadSeekCloser, error) {
 	return f, err
 }
 
-// empty is a file without content.
 type empty struct{}
 
-// Read, Seek and Close make it one.
+// Read, Seek and Close implement an empty file.
 func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
 func (empty) Seek(int64, int) (int64, error) { return 0, nil }
 func (empty) Close() error                   { return nil }
 
-// readEnd returns the events at the end of a file, and whether they are all.
+// readEnd returns the events at the end of a file, and whether these are all events.
 func readEnd(path string) (events []Event, whole bool, err error) {
 	f, err := openToRead(path)
 	if err != nil {
@@ -333,7 +332,7 @@ func readEnd(path string) (events []Event, whole bool, err error) {
 	if err == nil {
 		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
 	}
-	if err == nil { // the first line may be a part of one, which is no event
+	if err == nil { // the first line may be incomplete and is then skipped
 		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	}
 	return events, size <= tailBytes, err

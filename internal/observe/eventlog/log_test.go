@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestLogIsBounded: two files, and what the memory does not hold is read from them.
+// There are two files, and events no longer in memory are read from them.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLogIsBounded)
@@ -166,7 +166,7 @@ func TestLinesThatAreNoEventsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestDiskThatTakesNothing: Add does not wait, and what came meanwhile is written later.
+// Add does not block, and pending events are written later.
 func TestDiskThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

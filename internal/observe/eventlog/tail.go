@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Range selects by id, and by number.
+// Range selects entries by ID and count.
 type Range struct {
-	// After and Before bound the ids; neither is included. 0 means no bound.
+	// After and Before are exclusive limits for IDs. 0 means no limit.
 	After, Before int64
-	// Newest takes the newest ones, newest first, and not the oldest ones, oldest first.
+	// Newest selects the newest entries, newest first, instead of the oldest, oldest first.
 	Newest bool
-	Limit  int // the most that are taken; 0 means no bound
+	Limit  int // maximum number; 0 means no limit
 }
 
 func (r *Range) includes(id int64) bool { return id > r.After && (r.Before == 0 || id < r.Before) }
 
-// entry is what a tail holds: it has an id and a size in bytes.
+// entry is an element of a tail, with an ID and a size in bytes.
 type entry interface {
 	id() int64
 	size() int
@@ -25,19 +25,19 @@ type entry interface {
 func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
-// tail holds the last entries of a sequence in memory, and wakes those who wait for the next one.
+// tail keeps the last entries of a sequence in memory and wakes waiters for the next one.
 type tail[T entry] struct {
-	most, maxBytes int // the bounds; maxBytes counts what entries say of their size
+	most, maxBytes int // maxBytes limits the sum of the entries' sizes
 
 	mu      sync.Mutex
-	entries []T // in the order of their ids
+	entries []T // in order of IDs
 	bytes   int
-	last    int64         // the id that was given last
-	dropped bool          // whether there were older entries than those held
-	changed chan struct{} // closed when an entry comes
+	last    int64         // last assigned ID
+	dropped bool          // older entries existed
+	changed chan struct{} // closed when an entry is added
 }
 
-// add appends the entry that with makes for the next id.
+// add appends the entry created by with for the next ID.
 func (t *tail[T]) add(with func(id int64) T) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +50,8 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push appends an entry, and drops the oldest ones beyond the bounds. Called with the lock held, or before others
-// know the tail.
+// push appends an entry and drops the oldest ones beyond the limits. The caller holds the lock, unless the tail is
+// not shared yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
@@ -63,7 +63,7 @@ func (t *tail[T]) push(e T) {
 	}
 }
 
-// wait returns a channel that is closed when the next entry comes.
+// wait returns a channel that is closed when the next entry is added.
 func (t *tail[T]) wait() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,21 +73,21 @@ func (t *tail[T]) wait() <-chan struct{} {
 	return t.changed
 }
 
-// held returns what is held now, and whether there was more.
+// held returns the entries, and whether older ones were dropped.
 func (t *tail[T]) held() (entries []T, dropped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.entries), t.dropped
 }
 
-// selector takes entries in the order of their ids and keeps those that a range selects.
+// selector collects the entries selected by a range from entries in order of IDs.
 type selector[T entry] struct {
 	Range
 	matches  func(*T) bool
 	selected []T
 }
 
-// take offers an entry. It returns false when no further one can be selected.
+// take offers an entry, and returns false if no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {
@@ -102,7 +102,7 @@ func (s *selector[T]) take(e T) bool {
 	return true
 }
 
-// result returns what was selected, in the order that the range asks for.
+// result returns the selected entries in the order the range asks for.
 func (s *selector[T]) result() []T {
 	if s.Newest {
 		slices.Reverse(s.selected)

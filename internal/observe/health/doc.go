@@ -1,43 +1,39 @@
-// Package health turns what the parts report into one status, one colour and its
-// causes.
+// Package health turns the reports of all parts into one status, one color and its causes.
 //
-// The words are those of Elastic Beanstalk's enhanced health: its statuses,
-// four colours, and causes as sentences.
+// Statuses, colors and causes follow Elastic Beanstalk's enhanced health.
 //
 //	deliveries ──> window ─┐
 //	Host (CPU, disk ...) ──┤            ┌───────────┐          ┌───────────┐
 //	app, queue, leader ────┴─> inputs ─>│   judge   │─ Report ─>│  steady   │─> Report
-//	                              │     │ the rules │ as of now │ three in  │   shown
+//	                              │     │ the rules │ current   │ three in  │   shown
 //	                              │     └───────────┘           │ a minute  │
 //	                              └──> Live, Ready, Started     └───────────┘
 //	                                   for the probes of a supervisor
 //
-// A [Monitor] does that every ten seconds. Each rule gives a status and a cause, and
-// the worst status is the report's. It does not flap: it becomes worse only when three
-// checks within a minute say so, better only when none has said otherwise for a minute.
-// What a person did (a pause, a drain, a deployment) and what is certain (a process given
-// up, access denied) counts at once.
+// A [Monitor] evaluates health every ten seconds. Each rule returns a status and a cause, and the worst status wins.
+// To avoid flapping, the status becomes worse only after three bad checks within a minute, and better only after a
+// minute without one. User actions (a pause, a drain, a deployment) and certain facts (a process that was given up,
+// denied access) count immediately.
 //
-//	status     colour  meaning                                exit code
+//	status     color   meaning                                exit code
 //	Ok         Green   nothing to do                           0
 //	Info       Green   nothing to do; something to know        0
-//	Pending    Grey    it starts                               3
-//	No Data    Grey    nothing was heard for a minute          3
+//	Pending    Grey    starting                                3
+//	No Data    Grey    no data for a minute                    3
 //	Warning    Yellow  some work fails or waits                1
 //	Degraded   Red     much of it                              2
 //	Severe     Red     nearly all of it                        2
 //
-// The exit codes are those that monitoring systems expect of a check.
+// The exit codes follow the convention for checks of monitoring systems.
 //
 // # Invariants
 //
-//   - A figure that is not known raises no cause; none is made up.
-//   - A report that is not Ok has at least one cause.
-//   - A probe never fails for what a restart or another instance would not fix:
-//     a queue that does not answer makes all instances look ill, so that none is
-//     taken out for it.
-//   - When the rounds end, the status is No Data, with the time since the last one.
+//   - Unknown values raise no cause.
+//   - A report other than Ok has at least one cause.
+//   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
+//     instance, so it takes none out of service.
+//   - If the rounds stop, the status is No Data, with the time since the last one.
 //
-// It asks nobody but the sources of [Options], does not look at other instances, and
-// counts deliveries, not messages: one message that fails ten times is ten failures.
+// Only the sources of [Options] are queried, never other instances. Deliveries are counted, not messages: a message
+// that fails ten times is ten failures.
 package health

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Figure is one measured value. The zero value is one that is not known.
+// Figure is one measured value. The zero value is unknown.
 type Figure struct {
 	Value float64
 	Known bool
@@ -16,25 +16,22 @@ type Figure struct {
 
 func known(v float64) Figure { return Figure{v, true} }
 
-// Reading is what a machine is short of, or not.
+// Reading is a measurement of the machine's resources.
 type Reading struct {
-	// CPU is the share of all processors in use since the reading before, in
-	// percent. The first reading does not know it.
+	// CPU is the usage of all processors since the previous reading, in percent. It is unknown in the first reading.
 	CPU  Figure
-	Load Figure // the average number of runnable tasks in the last minute
-	CPUs int    // how many processors there are
-	// MemoryFree is what can still be used, Memory all there is, in bytes.
+	Load Figure // average number of runnable tasks in the last minute
+	CPUs int    // number of processors
+	// MemoryFree is the available memory and Memory the total, in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is what ordinary users may still use of the disk that holds Path, Disk its
-	// size, in bytes.
+	// DiskFree is the space available to ordinary users on the disk with Path, and Disk its size, in bytes.
 	DiskFree Figure
 	Disk     float64
 	Path     string
 }
 
-// Host reads the figures of this machine: of all of it, also where a container
-// may use only a part.
+// Host measures the whole machine, even if a container is limited to part of it.
 type Host struct {
 	path string
 
@@ -42,15 +39,13 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are seconds since the machine was started, of all processors.
+// cpuTimes are seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
-// NewHost returns a host that looks at the disk of a path, such as the data directory; ""
-// means none.
+// NewHost returns a host that measures the disk of a path, such as the data directory, or no disk for "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read measures. What this system does not report is left unknown. CPU is the share since
-// the last call.
+// Read returns a reading. Values this system does not report are unknown. CPU covers the time since the last call.
 func (h *Host) Read() Reading {
 	r := Reading{CPUs: runtime.NumCPU(), Path: h.path}
 	var disk unix.Statfs_t
@@ -83,16 +78,16 @@ func (h *Host) Read() Reading {
 	return r
 }
 
-// cpuTimesOf adds up the kinds of time. That of virtual machines is a part of User and Nice.
+// cpuTimesOf sums busy and idle times. Guest time is already included in User and Nice.
 func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns the CPU usage between two readings in percent; not known where there
-// is no earlier one, or too little time between.
+// busyShare returns the CPU usage between two readings in percent. It is unknown without an earlier reading or if too
+// little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
-	// The kernel counts in hundredths, and single counts may go back.
+	// The kernel counts in hundredths of a second, and individual counters may decrease.
 	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {
 		return Figure{}
 	}

@@ -2,11 +2,11 @@ package health
 
 import "time"
 
-// inputs are what the rules look at. A zero field raises no cause.
+// inputs are the values the rules judge. A zero field raises no cause.
 type inputs struct {
-	// Now is when this was read, Started when the environment was started.
+	// Now is when the inputs were read, and Started when the environment was started.
 	Now, Started time.Time
-	// StartLimit is how long it may take to be ready first; 0 means 10 min.
+	// StartLimit is how long the app may take to become ready; 0 means 10 min.
 	StartLimit time.Duration
 
 	App        appInputs
@@ -18,158 +18,153 @@ type inputs struct {
 	Problems   []string // with stored messages
 	Tasks      []TaskState
 	Host       Reading
-	// Scaling is why a group of instances keeps a size that this instance would change; "" if it does not.
+	// Scaling is why a group of instances keeps its size against this instance's wish, or "".
 	Scaling string
 	DataDir DataDirState
 
-	// Deliveries are those of the last five minutes, P95 is what one in twenty of those that were
-	// answered exceeded, and DeliveryLimit the longest that one may take; 0 when not known.
+	// Deliveries are the counts of the last five minutes. P95 is the 95th percentile of answered deliveries, and
+	// DeliveryLimit the longest allowed duration; 0 if unknown.
 	Deliveries         counts
 	P95, DeliveryLimit time.Duration
-	// NoLeader is since when no leader is known; zero when one is.
+	// NoLeader is when the last known leader disappeared, or zero.
 	NoLeader time.Time
-	// IgnoreClientErrors leaves answers of 4xx out of the judgement.
+	// IgnoreClientErrors excludes 4xx responses.
 	IgnoreClientErrors bool
-	// Draining and Paused are what a person or a stop asked for; InWork is how
-	// many deliveries run.
+	// Draining and Paused were requested by a user or a shutdown. InWork is the number of deliveries in flight.
 	Draining, Paused bool
 	InWork           int
 }
 
 // appInputs are the state of the app, wherever it runs.
 type appInputs struct {
-	// Ready is whether it may be given work; Reason is why not, and Since from when.
+	// Ready reports whether it accepts messages. If not, Reason explains why and Since when that started.
 	Ready     bool
 	Reason    string
 	Since     time.Time
-	WasReady  bool      // since the start
-	Processes []Process // those that tendril runs
+	WasReady  bool      // since startup
+	Processes []Process // processes run by tendril
 }
 
 // Process is one process of the app.
 type Process struct {
 	Name string
-	// GivenUp tells that it failed too often and is down. RetryAfter is the time between two
-	// more attempts to start it; 0 when there are none.
+	// GivenUp means that it failed too often and is down. RetryAfter is the interval between attempts to start it, or
+	// 0 if there are none.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts is how often it was started again after a failure: in an [AppState] since the
-	// start, in the inputs within the last five minutes.
+	// Restarts counts restarts after a failure: since startup in an [AppState], within the last five minutes in the
+	// inputs.
 	Restarts int
-	LastExit string // how the last run ended, as in "exit status 1"; "" where not known
+	LastExit string // result of the last run, such as "exit status 1"; "" if unknown
 }
 
-// Operation is something under way that changes the environment.
+// Operation is a change of the environment in progress.
 type Operation struct {
-	Name  string // as in "application deployment"; "" for none
+	Name  string // such as "application deployment"; "" for none
 	Since time.Time
-	Limit time.Duration // how long it may take; 0 means 10 min
+	Limit time.Duration // maximum duration; 0 means 10 min
 }
 
-// Deployment is the last one that ended.
+// Deployment is the last finished deployment.
 type Deployment struct {
 	Version string // "" for none
 	Ended   time.Time
 	Took    time.Duration
-	Failed  string // why it was rolled back; "" when it was not
+	Failed  string // why it was rolled back; "" if it succeeded
 }
 
-// queueInputs are what waits, of all queues together.
+// queueInputs are the sums over all queues.
 type queueInputs struct {
-	// Known tells that the figures are; Taken is when they were read.
+	// Known reports whether the other fields are known. Taken is when they were read.
 	Known bool
 	Taken time.Time
-	// Backlog is how many messages wait, DeadLetters how many are in the dead-letter
-	// queue. NewDeadLetters are those of the last five minutes, and Expired is how many messages
-	// were deleted in that time because their retention was over.
+	// Backlog is the number of waiting messages, and DeadLetters the number in dead-letter queues. NewDeadLetters and
+	// Expired count messages dead-lettered and deleted after their retention period within the last five minutes.
 	Backlog, DeadLetters, NewDeadLetters, Expired int64
-	// Oldest is how long the oldest message waits, Retention how long one may;
-	// 0 where not known.
+	// Oldest is the age of the oldest message, and Retention its maximum; 0 if unknown.
 	Oldest, Retention time.Duration
-	// Failed is why the store of an embedded queue accepts nothing; "" when it does.
-	// DeletesRefused is why messages cannot be deleted; "" when they can.
+	// Failed is why the store of an embedded queue accepts nothing, or "". DeletesRefused is why messages cannot be
+	// deleted, or "".
 	Failed, DeletesRefused string
 }
 
-// pollFailure is why a queue cannot be received from. It is final when the queue will not answer: it does not
-// exist, or access is denied.
+// pollFailure is why receiving from a queue fails. Final means that retrying is pointless: the queue does not exist,
+// or access is denied.
 type pollFailure struct {
 	problem Problem
 	Final   bool
 }
 
-// QueueState is what is known of one queue and of the worker that receives from it.
+// QueueState is the state of one queue and its worker.
 type QueueState struct {
 	Name string
-	// Embedded tells that the store of the queue is this instance's own.
+	// Embedded reports whether the queue is stored by this instance.
 	Embedded bool
-	// Receiving tells that messages are received, Paused that a person has paused that.
+	// Receiving reports whether messages are received, and Paused whether a user paused receiving.
 	Receiving, Paused bool
-	// InWork is how many deliveries run; DeliveryLimit the longest that one may take, 0 when
-	// not known.
+	// InWork is the number of deliveries in flight. DeliveryLimit is the longest allowed duration of one, or 0 if
+	// unknown.
 	InWork        int
 	DeliveryLimit time.Duration
-	// NotReady are the reasons for which the target gets no messages, and DeletesRefused is
-	// the reason for which messages cannot be deleted.
+	// NotReady are the reasons why the target gets no messages. DeletesRefused is the reason why messages cannot be
+	// deleted.
 	NotReady       []Problem
 	DeletesRefused Problem
-	// Known tells that the figures below are; Taken is when they were read, zero for now.
+	// Known reports whether the fields below are known. Taken is when they were read; zero means now.
 	Known bool
 	Taken time.Time
-	// Backlog is how many messages wait, Oldest how long the oldest waits, Retention how
-	// long one may.
+	// Backlog is the number of waiting messages, Oldest the age of the oldest, and Retention the maximum age.
 	Backlog           int64
 	Oldest, Retention time.Duration
-	// DeadLetters is how many are in the dead-letter queue, DeadLettered a counter that rises
-	// with each; both are known only if HasDeadLetters is true.
+	// DeadLetters is the number of messages in the dead-letter queue, and DeadLettered a counter of dead-lettered
+	// messages. Both are known only if HasDeadLetters is true.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
 }
 
-// Problem is something wrong since a time. The zero value means that nothing is wrong.
+// Problem is a problem and the time it started. The zero value means no problem.
 type Problem struct {
 	Since  time.Time
 	Reason string
 }
 
-// AppState is the state of the app that tendril runs.
+// AppState is the state of the app run by tendril.
 type AppState struct {
-	// NotReady is which check the app fails; "" where not known. LastReady is when it was last
-	// seen ready.
+	// NotReady describes the failing check, or is "" if unknown. LastReady is when the app was last ready.
 	NotReady  string
 	LastReady time.Time
 	Processes []Process
-	// Operation is a deployment under way, Deployment the last one that ended.
+	// Operation is a deployment in progress, and Deployment the last finished one.
 	Operation  Operation
 	Deployment Deployment
 }
 
-// TaskState is a periodic task that is paused or does not succeed.
+// TaskState is a periodic task that is paused or failing.
 type TaskState struct {
 	Name string
-	// Paused tells that its runs are left out, and Reason why a person wanted that.
+	// Paused means that its scheduled runs are skipped. Reason is the user's reason.
 	Paused bool
 	Reason string
-	// Problem is why it cannot be enqueued; "" when it can.
+	// Problem is why it cannot be enqueued, or "".
 	Problem string
-	// FailedRuns is how many of its last runs failed in a row, LastFailure why the newest did.
+	// FailedRuns counts its consecutive failed runs, and LastFailure describes the newest failure.
 	FailedRuns  int
 	LastFailure string
 }
 
-// DataDirState is what is known about the data directory.
+// DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how it differs from the directory that was opened; "" while it is the same.
+	// Lost describes how it differs from the directory that was opened, or is "".
 	Lost string
-	// Embedded tells that it holds queues.
+	// Embedded reports whether it contains queues.
 	Embedded bool
 }
 
-// LeaderState is what this instance knows about the leader of the periodic tasks.
+// LeaderState is this instance's knowledge of the leader of the periodic tasks.
 type LeaderState struct {
-	Tasks int // how many there are
-	// Known tells that some instance is the leader, or that none is needed; Off that none
-	// can be, since the start.
+	Tasks int // number of periodic tasks
+	// Known means that some instance leads or that no leader is needed. Off means that there cannot be a leader until
+	// a restart.
 	Known, Off bool
 	Error      string
 }

@@ -15,69 +15,68 @@ import (
 // interval is the time between two rounds.
 const interval = 10 * time.Second
 
-// Options say what a [Monitor] judges. The sources are called only after the start, must
-// return at once, and are safe for concurrent use.
+// Options configure a [Monitor]. Sources are called only after startup, must return immediately and be safe for
+// concurrent use.
 type Options struct {
-	// Began is when the start began; StartLimit is how long it may take until the app is
-	// ready first, 0 means 10 min.
+	// Began is when startup began. StartLimit is how long the app may take to become ready; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed when the start is over, AppReady when the app that tendril runs was
-	// ready first, and Draining when a stop begins.
+	// Started is closed when startup completes, AppReady when the app run by tendril first becomes ready, and
+	// Draining when a shutdown begins.
 	Started, AppReady, Draining <-chan struct{}
 	// Host measures the machine.
 	Host *Host
-	// IgnoreClientErrors leaves answers of 4xx out of the judgement.
+	// IgnoreClientErrors excludes 4xx responses.
 	IgnoreClientErrors bool
 
-	// Queues returns the state of each queue that is received from.
+	// Queues returns the state of each queue with a worker.
 	Queues func(now time.Time) []QueueState
-	// App returns the state of the app that tendril runs; false when it runs none.
+	// App returns the state of the app run by tendril, and false if there isn't one.
 	App func() (AppState, bool)
-	// Leader returns what is known about the leader of the periodic tasks.
+	// Leader returns the state of the leadership for periodic tasks.
 	Leader func() LeaderState
-	// Tasks returns the periodic tasks that are paused or do not succeed. Scaling returns why a group of instances keeps
-	// a size that this one would change; "" if it does not.
+	// Tasks returns periodic tasks that are paused or failing. Scaling returns why a group of instances keeps its
+	// size against this instance's wish, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
-	// DataDir returns what is known about the data directory.
+	// DataDir returns the state of the data directory.
 	DataDir func() DataDirState
-	// Problems are sentences about stored messages that are damaged, or never come to an end; nil for none.
+	// Problems returns sentences about damaged or endless stored messages. It may be nil.
 	Problems func() []string
-	// Log gets each change of the status.
+	// Log receives each change of the status.
 	Log *slog.Logger
 }
 
-// Monitor judges every ten seconds how the environment does, and at once when something
-// important changes. All methods but Run are safe for concurrent use.
+// Monitor evaluates the health of the environment every ten seconds, and immediately after important changes. All
+// methods except Run are safe for concurrent use.
 type Monitor struct {
 	opts Options
 
-	// deliveries are those of the last minutes.
+	// deliveries counts recent deliveries.
 	deliveries window
-	// expired counts the messages that were deleted because their retention was over.
+	// expired counts messages deleted after their retention period.
 	expired atomic.Int64
-	// wasReady tells that every target was seen to be ready at once.
+	// wasReady means that all targets have been ready at the same time.
 	wasReady atomic.Bool
-	// again asks for a judgement before the next round.
+	// again requests an evaluation before the next round.
 	again chan struct{}
 
-	// polls are the queues that do not answer, by name.
+	// polls holds the failing queues by name.
 	pollsMu sync.Mutex
 	polls   map[string]pollFailure
 
-	// mu guards the state of judgements.
+	// mu guards the state of evaluations.
 	mu        sync.Mutex
 	steady    steady
 	host      Reading // of the last round
-	shown     Status  // logged last
+	shown     Status  // last logged
 	increases increases
 	noLeader  time.Time
 
 	lastRound atomic.Pointer[time.Time] // zero before the first
 }
 
-// NewMonitor returns a monitor; [Monitor.Run] starts its rounds.
+// NewMonitor returns a monitor. [Monitor.Run] starts its rounds.
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
@@ -87,14 +86,13 @@ func NewMonitor(opts Options) *Monitor {
 // Delivered counts a delivery that took d.
 func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.count(c, d, time.Now()) }
 
-// Latencies counts the deliveries since the start that were answered.
+// Latencies returns the latencies of all answered deliveries since startup.
 func (m *Monitor) Latencies() Latencies { return m.deliveries.latencies() }
 
-// Expired counts messages that were deleted because their retention was over.
+// Expired counts messages deleted after their retention period.
 func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
 
-// PollFailed notes that a queue could not be received from; final means that it will not
-// help to try again.
+// PollFailed records that receiving from a queue failed. final means that retrying is pointless.
 func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
@@ -105,14 +103,14 @@ func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	m.polls[queue] = pollFailure{Problem{f.problem.Since, err.Error()}, final}
 }
 
-// PollAnswered notes that a queue was received from.
+// PollAnswered records a successful receive from a queue.
 func (m *Monitor) PollAnswered(queue string) {
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
 	delete(m.polls, queue)
 }
 
-// JudgeSoon asks for a judgement without waiting for it.
+// JudgeSoon requests an evaluation without waiting for it.
 func (m *Monitor) JudgeSoon() {
 	select {
 	case m.again <- struct{}{}:
@@ -120,8 +118,8 @@ func (m *Monitor) JudgeSoon() {
 	}
 }
 
-// Run judges until ctx ends: every ten seconds, when the start is over, when the app is ready
-// first, when a drain begins, after JudgeSoon, and when the app has been away for too long.
+// Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app first becomes
+// ready, when a drain begins, after JudgeSoon, and when the app has been unready for too long.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -154,8 +152,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge makes one judgement and logs a change of the status. Only that of a round measures the machine and
-// counts as one of those that must agree; one between rounds is remembered if it changes the status.
+// judge performs one evaluation and logs a change of the status. Only a round measures the machine and counts toward
+// the checks that must agree. An evaluation between rounds is kept only if it changes the status.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -191,7 +189,7 @@ func (m *Monitor) logChange(r Report) {
 	before := m.shown
 	m.shown = r.Status
 	if before == "" && r.Status == Pending {
-		return // every start is
+		return // every startup is Pending
 	}
 	attrs := []any{"status", string(r.Status), "was", string(before)}
 	if len(r.Causes) > 0 {
@@ -200,8 +198,7 @@ func (m *Monitor) logChange(r Report) {
 	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed", attrs...)
 }
 
-// changeLevel is the log level of a change of status. A change between Ok and Info is of no
-// importance.
+// changeLevel returns the log level of a status change. Changes between Ok and Info are unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -214,7 +211,7 @@ func changeLevel(before, now Status) slog.Level {
 	return slog.LevelInfo
 }
 
-// Report returns the judgement of now, or No Data if the last round is too long ago.
+// Report returns the current health, or No Data if the last round is too long ago.
 func (m *Monitor) Report() Report {
 	now, last := time.Now(), *m.lastRound.Load()
 	if last.IsZero() {
@@ -229,10 +226,10 @@ func (m *Monitor) Report() Report {
 	return r
 }
 
-// Live are the conditions of being alive: that the rounds go on.
+// Live returns the liveness checks: rounds take place.
 func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 
-// Started are the conditions of the start being over.
+// Started returns the startup checks.
 func (m *Monitor) Started() []Check {
 	if !isClosed(m.opts.Started) {
 		return []Check{{Name: "start", Detail: "starting"}}
@@ -241,7 +238,7 @@ func (m *Monitor) Started() []Check {
 	return startup(m.condition(now, m.opts.Queues(now)))
 }
 
-// Ready are the conditions of being used.
+// Ready returns the readiness checks.
 func (m *Monitor) Ready() []Check {
 	now := time.Now()
 	if !isClosed(m.opts.Started) {
@@ -263,7 +260,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// starting are the inputs before the start is over.
+// starting returns the inputs during startup.
 func (m *Monitor) starting(now time.Time) inputs {
 	in := inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining),
 		DataDir: m.opts.DataDir()}
@@ -273,7 +270,7 @@ func (m *Monitor) starting(now time.Time) inputs {
 	return in
 }
 
-// condition are the inputs that decide whether this instance should be used.
+// condition returns the inputs that determine readiness.
 func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	in := m.starting(now)
 	app := &in.App
@@ -296,7 +293,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			in.Poll = pollFailure{Problem{p.Since, in.Queue.DeletesRefused}, true}
 		}
 
-		// The store of an embedded queue is this instance's own; any other queue is shared.
+		// An embedded queue is stored by this instance; other queues are shared.
 		switch f, fails := m.polls[q.Name]; {
 		case !fails || !q.Receiving:
 		case q.Embedded:
@@ -324,7 +321,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	return in
 }
 
-// gather reads all inputs. The lock is held.
+// gather reads all inputs. The caller holds the lock.
 func (m *Monitor) gather(now time.Time) inputs {
 	if !isClosed(m.opts.Started) {
 		return m.starting(now)
@@ -370,8 +367,7 @@ func (m *Monitor) gather(now time.Time) inputs {
 	return in
 }
 
-// addQueues adds up what waits. The oldest message is that of the queue
-// in which it comes nearest to its end.
+// addQueues sums the queues. The oldest message is the one closest to the end of its retention period.
 func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time) {
 	sum.Known = len(queues) > 0
 	var nearest float64

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// world is what the sources of a monitor report.
+// world holds the values the sources of a monitor return.
 type world struct {
 	queues                   []QueueState
 	app                      AppState
@@ -77,7 +77,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		defer stop()
 		go m.Run(run)
 		time.Sleep(time.Minute)
-		synctest.Wait() // the round of this moment reads the queues too
+		synctest.Wait() // this moment's round reads the queues too
 		if r := m.Report(); r.Status != Ok {
 			t.Errorf("at first: %v", r)
 		}
@@ -130,7 +130,7 @@ func TestSourcesAreAddedUp(t *testing.T) {
 	}
 }
 
-// Of two queues whose oldest messages are equally near their end, the first is shown.
+// If the oldest messages of two queues are equally close to their end, the first one is displayed.
 func TestOldestMessageIsThatOfTheFirstOfEqualQueues(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -158,7 +158,7 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	}
 }
 
-// The start is no event. A change without causes has no reason in the log.
+// The start is not an event. A change without causes is logged without a reason.
 func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// A measurement must be bad in three rounds. What else asks for a judgement (the end of the start, an app that
-// is ready, a person) brings no further measurement.
+// A measurement must be bad in three rounds. Other evaluations (at the end of startup, when the app becomes ready,
+// for a user) add no measurement.
 func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	})
 }
 
-// TestLostDataDirectoryIsReported: where it holds queues, the instance is not ready and Severe, also without a worker.
+// If it contains queues, the instance is not ready and Severe, even without a worker.
 func TestLostDataDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	const cause = "/data was removed or moved"
@@ -280,8 +280,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 	}
 }
 
-// A queue that does not answer is reported, but is no reason to take the instance out of
-// use, unless the queue is its own.
+// A queue that does not respond is reported, but takes the instance out of service only if the queue is its own.
 func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

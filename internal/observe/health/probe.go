@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Check is one condition of a probe. The probe passes if all its checks are OK.
+// Check is one condition of a probe. A probe passes if all its checks are OK.
 type Check struct {
-	// Name is one word: "app", "queue".
+	// Name is one word, such as "app" or "queue".
 	Name string `json:"name"`
-	// OK is whether the condition holds now.
+	// OK reports whether the condition holds.
 	OK bool `json:"ok"`
-	// Detail says in a few words why it does not, or what was seen.
+	// Detail briefly explains a failure or observation.
 	Detail string `json:"detail,omitempty"`
 }
 
 // maxSilence is how long the process may show no sign of life.
 const maxSilence = time.Minute
 
-// live answers whether the process works at all: last is when the monitor's loop last
-// came round. It looks at nothing that a restart would not fix. Before the first round it
-// passes.
+// live checks that the process works at all. last is the time of the monitor's last round. It only considers problems
+// that a restart can fix, and passes before the first round.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -29,10 +28,9 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready answers whether this instance should be counted on: the app is ready, the queue
-// was reached, and no stop is under way. A queue that does not answer now is no reason to
-// take the instance out of use: it is shared, and all instances would be taken out at
-// once. The store of an embedded queue is this instance's own.
+// ready checks whether this instance should be used: the app is ready, the queue was reached and no shutdown is in
+// progress. A shared queue that stops responding does not fail the check, since it would take all instances out of
+// service at once. The store of an embedded queue belongs to this instance.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -43,8 +41,7 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// startup answers whether the start is over: the app was ready once. The start itself
-// fails when a queue is not reached.
+// startup checks that the app has been ready once. Startup itself already fails if a queue is unreachable.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not been ready yet")),
@@ -52,10 +49,9 @@ func startup(in inputs) []Check {
 	}
 }
 
-// running is the condition that no stop is under way.
 func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
 
-// store is the condition that the embedded queues accept messages, nil while they do.
+// store checks that embedded queues accept messages. It returns nil if they do.
 func store(in inputs) []Check {
 	if in.Queue.Failed == "" {
 		return nil

@@ -9,23 +9,21 @@ import (
 	"unicode"
 )
 
-// finding is what one rule says.
+// finding is the result of one rule.
 type finding struct {
 	status Status
 	cause  string
-	// certain findings are not smoothed: they are facts or counts, not measurements
-	// of a moment.
+	// certain findings are not smoothed: they are facts or counts, not momentary measurements.
 	certain bool
 }
 
-// level is a threshold: the status from the value at on.
+// level is a threshold: values from at upward have the status.
 type level struct {
 	at     float64
 	status Status
 }
 
-// reach returns the status of the highest level that v reaches; "" for none.
-// The levels rise.
+// reach returns the status of the highest level that v reaches, or "". Levels are in ascending order.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -35,7 +33,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured is a finding about a measurement; none if the status is "".
+// measured returns a finding about a measurement, or nothing if the status is "".
 func measured(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -43,7 +41,7 @@ func measured(s Status, format string, args ...any) []finding {
 	return []finding{{s, fmt.Sprintf(format, args...), false}}
 }
 
-// certain is a finding that is not smoothed; none if the status is "".
+// certain returns a finding that is not smoothed, or nothing if the status is "".
 func certain(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -51,11 +49,10 @@ func certain(s Status, format string, args ...any) []finding {
 	return []finding{{s, fmt.Sprintf(format, args...), true}}
 }
 
-// startLimit is the default time that a start or an operation may take.
+// startLimit is the default maximum duration of startup or an operation.
 const startLimit = 10 * time.Minute
 
-// because turns the reason of another part into a sentence after a sentence; "" for no reason. A name at its beginning
-// stays as it is.
+// because formats a reason as a sentence that follows another one, or returns "". A leading name keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -70,7 +67,6 @@ func (in *inputs) because(reason string) string {
 	return " " + s + "."
 }
 
-// ago writes a duration as people say it.
 func ago(d time.Duration) string {
 	n, unit := int64(max(d, 0)/time.Second), "second"
 	switch {
@@ -84,7 +80,6 @@ func ago(d time.Duration) string {
 	return count(n, unit)
 }
 
-// count writes a number of things.
 func count(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -92,8 +87,8 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notReadyGrace is how long an app that was ready may be away before that is
-// Severe. Until then it is a Warning, because it may only be starting again.
+// notReadyGrace is how long an app that was ready may be unready before that is Severe. Until then it is a Warning,
+// since the app may only be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -111,7 +106,7 @@ func appRule(in *inputs) []finding {
 	reason := in.because(a.Reason)
 	for _, p := range a.Processes {
 		if p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") {
-			reason = "" // processRule reports it
+			reason = "" // reported by processRule
 		}
 	}
 	return certain(status, "The app has not been ready for %s, and gets no messages.%s", ago(in.Now.Sub(a.Since)), reason)
@@ -157,7 +152,7 @@ func deploymentRule(in *inputs) []finding {
 	case d.Version == "":
 		return nil
 	case d.Failed != "":
-		// It stays until another deployment has gone well.
+		// This remains until a deployment succeeds.
 		return certain(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version,
 			ago(since), in.because(d.Failed))
 	case since < recent:
@@ -178,10 +173,10 @@ func stopRule(in *inputs) []finding {
 	return nil
 }
 
-// Fewer than fewRequests in five minutes say little, but fewFailures are worth a Warning where they are most.
+// Fewer than fewRequests in five minutes prove little, but fewFailures that form the majority deserve a Warning.
 const fewRequests, fewFailures = 10, 3
 
-// share is a finding about the share of failed deliveries.
+// share returns a finding about the share of failed deliveries.
 func share(in *inputs, failed int64, words string, levels ...level) []finding {
 	total := in.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -207,7 +202,7 @@ func share(in *inputs, failed int64, words string, levels ...level) []finding {
 func serverErrorRule(in *inputs) []finding {
 	d := in.Deliveries
 	failed := d[Server] + d[FailedInside] + d[NoAnswer]
-	var ways []string // only those that there were: a function knows no 5xx
+	var ways []string // only ways that occurred: a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -223,7 +218,7 @@ func serverErrorRule(in *inputs) []finding {
 	return share(in, failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded}, level{30, Severe})
 }
 
-// clientErrorRule is milder: an app may refuse what was sent to it.
+// clientErrorRule is milder, since an app may legitimately reject a message.
 func clientErrorRule(in *inputs) []finding {
 	n, words := in.Deliveries[Client]+in.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
@@ -237,8 +232,7 @@ func unreachedRule(in *inputs) []finding {
 		level{60, Severe})
 }
 
-// unsentRule is the mildest: neither the app nor the way to it is at fault, and
-// whoever may send could send more of the kind.
+// unsentRule is the mildest: neither the app nor the network is at fault, and any sender can cause it.
 func unsentRule(in *inputs) []finding {
 	return share(in, in.Deliveries[Unsent],
 		"failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
@@ -270,7 +264,7 @@ func backlogRule(in *inputs) []finding {
 	if !q.Known || q.Backlog == 0 {
 		return nil
 	}
-	status := Ok // worth mentioning, but not a matter of health
+	status := Ok // worth mentioning, but not a health problem
 	if q.Oldest >= time.Minute {
 		status = Info
 	}
@@ -289,7 +283,7 @@ func deadLetterRule(in *inputs) []finding {
 	return certain(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.queueAge())
 }
 
-// queueAge says when the figures of the queue are from.
+// queueAge returns the age of the queue figures as a suffix.
 func (in *inputs) queueAge() string {
 	if in.Queue.Taken.IsZero() {
 		return ""
@@ -297,8 +291,7 @@ func (in *inputs) queueAge() string {
 	return " (" + ago(in.Now.Sub(in.Queue.Taken)) + " ago)"
 }
 
-// expiredRule holds for what this instance itself deleted, also while the figures
-// of the queue are not known.
+// expiredRule reports messages this instance deleted, even if the queue figures are unknown.
 func expiredRule(in *inputs) []finding {
 	if in.Queue.Expired == 0 {
 		return nil
@@ -321,7 +314,7 @@ func storeRule(in *inputs) []finding {
 	return certain(Severe, "The queue accepts no messages.%s", in.because(in.Queue.Failed))
 }
 
-// dataDirRule holds for a directory without queues: the storeRule is for others.
+// dataDirRule covers directories without queues; storeRule covers the others.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
@@ -354,7 +347,7 @@ func leaderRule(in *inputs) []finding {
 		in.because(l.Error))
 }
 
-// failedRuns is how many runs of a task in a row must fail before that is a Warning: one is tried again.
+// failedRuns is the number of consecutive failed runs of a task that is a Warning. A single one is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -379,7 +372,7 @@ func taskRule(in *inputs) (found []finding) {
 	return found
 }
 
-// counted is a number of things; one is named without it.
+// counted returns a number of things, and a single one without the number.
 func counted(n int, one string) string {
 	if n == 1 {
 		return one
@@ -400,7 +393,7 @@ func cpuRule(in *inputs) []finding {
 		return nil
 	}
 	status := reach(h.CPU.Value, level{95, Info})
-	// A busy worker uses the CPU. It is a Warning only if other tasks wait for it.
+	// A busy worker uses the CPU. That is a Warning only if other tasks have to wait.
 	if status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
 			count(int64(h.CPUs), "processor"))
@@ -417,7 +410,7 @@ func memoryRule(in *inputs) []finding {
 	return measured(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
 }
 
-// The free bytes of a disk that are too few, whatever their share is.
+// Low free disk space in bytes, whatever the percentage.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

@@ -2,10 +2,10 @@ package health
 
 import "time"
 
-// Status is one word for how an environment does. The zero value is not a status.
+// Status is the health of an environment in one word. The zero value is not a status.
 type Status string
 
-// The statuses, by the names that Elastic Beanstalk has for them.
+// Statuses, named as in Elastic Beanstalk.
 const (
 	Ok       Status = "Ok"
 	Info     Status = "Info"
@@ -16,8 +16,8 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the number that Elastic Beanstalk's metric EnvironmentHealth has for a
-// status. Pending and anything else is 5, which is Unknown there.
+// Code returns the status's value in Elastic Beanstalk's metric EnvironmentHealth. Pending and unknown statuses are
+// 5, Unknown.
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -36,10 +36,10 @@ func (s Status) Code() int {
 	return 5
 }
 
-// Color is the colour of a status.
+// Color is the color of a status.
 type Color string
 
-// The colours.
+// Colors.
 const (
 	Green  Color = "Green"
 	Yellow Color = "Yellow"
@@ -47,14 +47,14 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits are what goes with the statuses that are not grey, the worst last; the first is for all that are.
+// traits lists the statuses that are not grey, worst last. The first entry stands for all grey ones.
 var traits = [...]struct {
 	status Status
 	color  Color
 	exit   int
 }{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-// rank orders the statuses, the worst last; 0 is grey.
+// rank orders the statuses, worst last; 0 is grey.
 func (s Status) rank() int {
 	for i, t := range traits {
 		if t.status == s {
@@ -64,36 +64,36 @@ func (s Status) rank() int {
 	return 0
 }
 
-// Color returns the colour of a status; Grey for one that is not known.
+// Color returns the color of a status, Grey if it is unknown.
 func (s Status) Color() Color { return traits[s.rank()].color }
 
-// ExitCode returns what a check of this status exits with: 0 for Ok and Info,
-// 1 for Warning, 2 for Degraded and Severe, 3 for what is not known.
+// ExitCode returns the exit code of a check with this status: 0 for Ok and Info, 1 for Warning, 2 for Degraded and
+// Severe, 3 for unknown.
 func (s Status) ExitCode() int { return traits[s.rank()].exit }
 
-// Report is how an environment does.
+// Report is the health of an environment.
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, the worst first; none as an empty body. Details are the same with the status of each.
+	// Causes are sentences, worst first, and empty rather than nil. Details are the same with a status each.
 	Causes  []string `json:"causes"`
 	Details []Cause  `json:"details,omitempty"`
-	// Since is when the status became what it is.
+	// Since is when the status last changed.
 	Since time.Time `json:"since,omitzero"`
 
-	// certain is the rank of the worst status that is no matter of measuring, calm that of the worst of the
-	// green ones, and green are the causes with one.
+	// certain is the rank of the worst status that does not depend on measurements, calm the rank of the worst green
+	// one, and green the causes that are green.
 	certain, calm int
 	green         []Cause
 }
 
-// Cause is one reason for a status, and the status that it alone would give.
+// Cause is one reason for a status, and the status it would cause alone.
 type Cause struct {
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 }
 
-// Each returns the causes, with the status of the whole report where that of each is not known.
+// Each returns the causes with their statuses. If these are unknown, each has the report's status.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details
@@ -105,7 +105,6 @@ func (r *Report) Each() []Cause {
 	return causes
 }
 
-// because sets the causes of a report.
 func (r *Report) because(causes []Cause) {
 	r.Details, r.Causes = causes, nil
 	for _, c := range causes {

@@ -5,37 +5,35 @@ import (
 	"time"
 )
 
-// span is the time over which a status is steadied, votes how many checks in
-// it make it worse.
+// span is the time over which a status is smoothed, and votes the number of checks within it that make it worse.
 const (
 	span  = time.Minute
 	votes = 3
 )
 
-// pastCheck is one report of the past.
+// pastCheck is one earlier report.
 type pastCheck struct {
 	at     time.Time
 	report Report
 }
 
-// steady keeps a status from flapping. The zero value is a start. It is a
-// value: settle returns the next.
+// steady keeps a status from flapping. It is an immutable value: settle returns the next one. The zero value is the
+// state at startup.
 type steady struct {
 	checks []pastCheck
 	shown  Report
 }
 
-// settle takes the report of one check, about every ten seconds, and returns
-// what to show. A status becomes worse when three checks within a minute are at
-// least that bad (all of them, where there are fewer), and better when all
-// within a minute are better. What is grey, and what is certain, is shown at
-// once. The causes are those of now; while the status is worse than they are,
-// those that made it so stand behind them, and while it is green, one that is
-// not has to wait: nobody looks for a fault below the word Ok.
+// settle takes the report of one check, about every ten seconds, and returns the report to display.
+//
+// The status becomes worse when three checks within a minute are at least that bad (or all, if there are fewer), and
+// better when all within a minute are better. Grey and certain statuses are displayed immediately. The causes are the
+// current ones. If the status is worse, past causes that made it so follow; while it is green, causes that are not
+// green are withheld, since they would contradict it.
 func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	out := r
 	if r.Status.rank() == 0 {
-		// What was before a start or a silence says nothing of what is after it.
+		// Earlier checks say nothing about the time after a startup or a silence.
 		s.checks = nil
 	} else {
 		old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
@@ -62,8 +60,8 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	return s, out
 }
 
-// between prepares for a report between two checks. It takes the place of the last check if it is as bad or
-// worse: what was measured once is not a second measurement.
+// between prepares for a report between two checks. If it is at least as bad as the last check, it replaces that one,
+// so that one measurement does not count twice.
 func (s steady) between(r Report) steady {
 	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
 		s.checks = s.checks[:n-1]
@@ -71,7 +69,7 @@ func (s steady) between(r Report) steady {
 	return s
 }
 
-// status decides what is shown.
+// status returns the status to display.
 func (s steady) status(r Report) Status {
 	ranks := make([]int, 0, len(s.checks))
 	for _, c := range s.checks {
@@ -80,14 +78,13 @@ func (s steady) status(r Report) Status {
 	slices.Sort(ranks)
 	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
 	rank := min(max(was, s.agreed(ranks)), worst)
-	if was == 0 { // at the start, and after a grey time, a measurement counts as good
+	if was == 0 { // at startup and after a grey period, measurements count as good
 		rank = r.calm
 	}
 	return traits[max(rank, r.certain, Ok.rank())].status
 }
 
-// agreed returns the rank that enough checks reach; 0 while there are too few.
-// The ranks rise.
+// agreed returns the rank that enough checks reach, or 0 if there are too few. ranks is sorted.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
@@ -96,12 +93,12 @@ func (s steady) agreed(ranks []int) int {
 	case last.Sub(first) >= span/3:
 		return ranks[0]
 	case n == 1:
-		return ranks[0] // more than a minute lies between the checks, or this is the first
+		return ranks[0] // the first check, or the first in more than a minute
 	}
 	return 0
 }
 
-// remembered returns the causes of now and those that still hold the status.
+// remembered returns the current causes and those that still hold the status.
 func (s steady) remembered(out Report) []Cause {
 	causes := slices.Clone(out.Details)
 	for _, c := range slices.Backward(s.checks) {

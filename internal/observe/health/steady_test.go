@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// letters write a run of statuses in one line.
+// letter abbreviates a status, to write sequences in one line.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
@@ -101,7 +101,7 @@ func TestSteadyKeepsCausesAndTimes(t *testing.T) {
 	}
 }
 
-// A fault that was measured once is not shown, and neither is it a reason to forget the cause of the Info.
+// A fault measured once is not displayed, but does not discard the cause of the Info either.
 func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
 	t.Parallel()
 	var s steady
@@ -114,8 +114,8 @@ func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
 	}
 }
 
-// Whatever comes, what is shown changes at most a few times in a minute, and is
-// never worse than the worst, nor better than the best, of the last minute.
+// The displayed status changes at most a few times per minute and stays between the worst and best of the last
+// minute.
 func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 			for _, c := range window {
 				worst = max(worst, strings.IndexRune(order, c))
 			}
-			// While it was worse before, it steps down to the worst of the window.
+			// After a worse status it steps down to the worst of the window.
 			if shown > worst && i > 0 && shown > strings.IndexByte(order, out[i-1]) {
 				t.Fatalf("%s became %s: worse than the window at %d", in, out, i)
 			}
@@ -151,8 +151,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// A fault that was counted, or that is a fact, is shown by the first check; one that
-// was measured is not told below a green status.
+// A certain fault is displayed by the first check; a measured one is not mentioned while the status is green.
 func TestNoFaultStandsBelowAGreenStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

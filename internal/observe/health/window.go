@@ -9,28 +9,26 @@ import (
 	timewindow "tendril/internal/observe/window"
 )
 
-// Class is what became of a delivery.
+// Class is the result of a delivery.
 type Class int
 
-// The classes. The zero value is no answer.
+// Classes of results. The zero value is NoAnswer.
 const (
-	NoAnswer  Class = iota // the app was reached and gave no answer in time, or a broken one
-	Success                // the delivery is done, whatever status says so
+	NoAnswer  Class = iota // the app was reached but its response was late or broken
+	Success                // delivered, by whatever status counts as success
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
-	Other                  // any other status that is not a success, such as a redirect
-	Unreached              // the app was not reached, for which it is not blamed
-	// FailedInside: a function was run and did not do its work: it ended with an
-	// error, or named the message as failed.
+	Other                  // any other unsuccessful status, such as a redirect
+	Unreached              // the app was not reached and is not to blame
+	// FailedInside means that a function ran but returned an error or reported the message as failed.
 	FailedInside
-	// Unsent: the delivery failed before the app was given any of it, for a reason
-	// that lies in the message or on the way to it.
+	// Unsent means that the delivery failed before the app received any of it, because of the message or the network.
 	Unsent
 	classes
 )
 
-// ClassOf returns the class of an HTTP status; 0 is no answer. Where other
-// statuses than 2xx are a success, whoever counts has to say so.
+// ClassOf returns the class of an HTTP status; 0 is NoAnswer. It only knows 2xx as success, so callers handle other
+// successful statuses.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -55,38 +53,36 @@ func (c counts) total() (n int64) {
 	return n
 }
 
-// A window is a ring of buckets of ten seconds over five minutes.
+// A window covers five minutes in buckets of ten seconds.
 const (
 	bucketTime = 10 * time.Second
 	buckets    = 30
 )
 
-// Latencies are counted in steps of a fourth of a doubling, from 1 ms to about
-// 12 days.
+// Latencies use four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
 )
 
-// Latencies count deliveries by how long they took. The zero value counts none. A count that passes 2^32 starts
-// again at 0, which does not matter to [Latencies.Since].
+// Latencies is a histogram of delivery durations. A count wraps around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes. The zero value is
-// empty. It is safe for concurrent use, and takes 20 KiB however much comes.
+// window counts the deliveries of the last five minutes in at most 20 KiB. The zero value is empty. It is safe for
+// concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
-	total  Latencies // since the start
+	total  Latencies // since startup
 }
 
 type bucket struct {
 	classes counts
-	// latencies are of the deliveries that were answered.
+	// latencies covers answered deliveries.
 	latencies Latencies
 }
 
-// count notes one delivery that ended now and took d.
+// count records a delivery that ended now and took d.
 func (w *window) count(c Class, d time.Duration, now time.Time) {
 	if c < 0 || c >= classes {
 		c = Other
@@ -109,14 +105,14 @@ func (w *window) count(c Class, d time.Duration, now time.Time) {
 	}
 }
 
-// latencies returns those since the start.
+// latencies returns the latencies since startup.
 func (w *window) latencies() Latencies {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.total
 }
 
-// sum returns the counts of the five minutes before now.
+// sum returns the counts of the last five minutes.
 func (w *window) sum(now time.Time) (sum bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,14 +125,14 @@ func (w *window) sum(now time.Time) (sum bucket) {
 	return sum
 }
 
-// Add adds what another one counted.
+// Add adds the counts of another histogram.
 func (l *Latencies) Add(more *Latencies) {
 	for step, n := range more {
 		l[step] += n
 	}
 }
 
-// Since returns what was counted after an earlier state of l.
+// Since returns the counts added since an earlier state of l.
 func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	for step, n := range l {
 		since[step] = n - earlier[step]
@@ -144,8 +140,8 @@ func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	return since
 }
 
-// Percentile returns the latency that a share, 0 to 1, of the deliveries did not exceed, to within a tenth of its
-// value; 0 when nothing was counted.
+// Percentile returns the latency that a share, 0 to 1, of deliveries did not exceed, to within 10 percent. It returns
+// 0 for an empty histogram.
 func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {
@@ -160,10 +156,10 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 	return 0
 }
 
-// recent is how long an event of the past is mentioned.
+// recent is how long past events are mentioned.
 const recent = 5 * time.Minute
 
-// increases are how much counters rose in the last five minutes, by name.
+// increases tracks by name how much counters rose in the last five minutes.
 type increases map[string]*increase
 
 type increase struct {
@@ -171,15 +167,14 @@ type increase struct {
 	marks       []mark
 }
 
-// mark is the total at one moment.
+// mark is the total at one time.
 type mark struct {
 	at    time.Time
 	total int64
 }
 
-// within takes the value of a counter and returns by how much it rose in the
-// last five minutes. before counts as its value before the first call. A
-// counter that falls was reset to 0.
+// within takes the value of a counter and returns its increase over the last five minutes. before is the assumed
+// value before the first call. A falling counter was reset to 0.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
@@ -189,11 +184,11 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	c.total += max(value-c.last, 0)
 	c.last = value
 	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total // asked often: one mark for each second is enough
+		last.total = c.total // one mark per second is enough
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	// The last mark that is old enough is what to count from; the last of all is of this second.
+	// Count from the last mark that is old enough. The final mark is always current.
 	from := 0
 	for now.Sub(c.marks[from+1].at) >= recent {
 		from++

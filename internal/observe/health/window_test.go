@@ -63,7 +63,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 func TestWindowMovesOn(t *testing.T) {
 	t.Parallel()
 	var w window
-	for i := range 60 { // one each ten seconds, for ten minutes
+	for i := range 60 { // every ten seconds for ten minutes
 		w.count(Success, time.Millisecond, noon.Add(time.Duration(i)*bucketTime))
 	}
 	end := noon.Add(59 * bucketTime)
@@ -109,7 +109,7 @@ func TestWindowFromManySides(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, noon) // a duration below nothing is the least
+				w.count(Server, -time.Second, noon) // negative durations count as the shortest
 				w.sum(noon)
 			}
 		})

@@ -15,10 +15,10 @@ import (
 	"tendril/queue"
 )
 
-// Worker returns listeners that log what the worker of a queue reports, but for settled messages.
+// Worker returns listeners that log a queue worker's events, except for settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
-	throttled := Interval{Every: 10 * time.Second} // each refusal makes the pause a little longer
+	throttled := Interval{Every: 10 * time.Second} // each rejection only lengthens the pause a little
 	unsent := Interval{Every: 10 * time.Second}    // a metric counts them
 	return &worker.Events{
 		GateChanged: gateListener(log),
@@ -90,7 +90,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	}
 }
 
-// DeadLettered logs a message that the worker of a queue sent to its dead-letter queue.
+// DeadLettered logs a message that a queue's worker sent to its dead-letter queue.
 func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
 		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
@@ -98,8 +98,7 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	}
 }
 
-// OutcomeIgnored returns a listener that logs each problem of the Tendril-Outcome headers that an app answers to the
-// messages of a queue, once.
+// OutcomeIgnored returns a listener that logs each kind of problem with an app's Tendril-Outcome headers once.
 func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {
@@ -110,8 +109,8 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener logs why nothing is received, and when that is over. Of several reasons it
-// logs the first one, once.
+// gateListener logs why receiving stopped and when it resumed. If there are several reasons, it logs the first one,
+// once.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged := ""
@@ -136,7 +135,7 @@ func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	}
 }
 
-// Broker returns listeners that log what the embedded queues report.
+// Broker returns listeners that log events of the embedded queues.
 func (l *Logger) Broker() *broker.Events {
 	log := l.With("component", "broker")
 	return &broker.Events{
@@ -152,7 +151,7 @@ func (l *Logger) Broker() *broker.Events {
 	}
 }
 
-// AWS returns listeners that log what package aws reports.
+// AWS returns listeners that log events of package aws.
 func (l *Logger) AWS() *aws.Events {
 	log := l.With("component", "aws")
 	return &aws.Events{
@@ -166,7 +165,7 @@ func (l *Logger) AWS() *aws.Events {
 	}
 }
 
-// Limiter returns listeners that log what the limiter of a target reports.
+// Limiter returns listeners that log events of a target's limiter.
 func (l *Logger) Limiter(target string) *limit.Events {
 	log := l.With("component", "limit", "target", target)
 	return &limit.Events{

@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// TestThrottlingIsLoggedNowAndThen: a function that refuses each invocation of many
-// is logged once, and again as long as it goes on.
+// A function that rejects most of many invocations is logged once, and again at intervals while it continues.
 func TestThrottlingIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +33,7 @@ func TestThrottlingIsLoggedNowAndThen(t *testing.T) {
 	})
 }
 
-// TestGateReasonIsLoggedOnce, until receiving goes on, and a drain is not a reason.
+// The reason is logged again only after receiving resumed, and a drain is not a reason.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -60,8 +59,7 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestEventsBecomeLines: what the parts report is logged with constant messages and
-// the keys that programs read.
+// Events are logged with constant messages and the keys that programs rely on.
 func TestEventsBecomeLines(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -13,14 +13,14 @@ import (
 	"tendril/queue"
 )
 
-// Format is how lines are written.
+// Format is the format of log lines.
 type Format int
 
 const (
 	jsonLines Format = iota // one object per line
-	// Text is for a person at a terminal.
+	// Text is readable text for a terminal.
 	Text
-	// SQSD is Text with deliveries as aws-sqsd logs them.
+	// SQSD is Text with deliveries logged like aws-sqsd.
 	SQSD
 )
 
@@ -28,14 +28,14 @@ const (
 type Options struct {
 	// Out receives whole lines.
 	Out io.Writer
-	// Format is how lines are written.
+	// Format is the format of log lines.
 	Format Format
-	// Color allows colours in Text and SQSD.
+	// Color enables colors in Text and SQSD.
 	Color bool
-	// Level is the lowest level that is printed. From slog.LevelWarn on, successful
-	// deliveries, the banner and excerpts of the app's answers are left out.
+	// Level is the minimum level. From slog.LevelWarn on, successful deliveries, the banner and excerpts of the app's
+	// responses are omitted.
 	Level slog.Level
-	// PerSecond is how many lines about deliveries of one outcome are printed in a second; 0 means all.
+	// PerSecond limits the lines per second about deliveries of one outcome; 0 means no limit.
 	PerSecond int
 }
 
@@ -45,8 +45,8 @@ type Logger struct {
 	printer  *printer
 	opts     Options
 	sampler  sampler
-	observer atomic.Pointer[observer] // nil while nothing observes
-	printing *slog.Logger             // prints what the observer is told of otherwise
+	observer atomic.Pointer[observer] // nil without an observer
+	printing *slog.Logger             // bypasses the observer
 }
 
 // New returns a logger.
@@ -62,7 +62,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes each duration in JSON as a number of milliseconds, and says so in its key: "retry_in_ms": 489.
+// inMillis writes durations in JSON as milliseconds, with the unit in the key: "retry_in_ms": 489.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -70,10 +70,10 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 	return slog.Int64(strings.TrimSuffix(a.Key, "_ms")+"_ms", a.Value.Duration().Milliseconds())
 }
 
-// quiet reports whether only warnings and errors are wanted.
+// quiet reports whether only warnings and errors are printed.
 func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
-// AppOutput prints one line that a process of the app wrote to a stream.
+// AppOutput prints one line of output from an app process.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
 	if o := l.observer.Load(); o != nil {
 		o.lines(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
@@ -90,13 +90,13 @@ func (l *Logger) AppOutput(process, stream string, line []byte) {
 	})
 }
 
-// SDK logs what the AWS SDK reports.
+// SDK logs messages of the AWS SDK.
 func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows of a name and a value, unless lines are JSON or only warnings
-// are wanted. It reports whether the format has banners.
+// Banner prints a title, a name and rows of names and values, unless the format is JSON or the level is above Info.
+// It reports whether the format has banners.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -110,8 +110,8 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed logs that a message was not delivered since its payload, or the registry of periodic
-// tasks, is not available, unless there are too many such lines.
+// Postponed logs, subject to sampling, that a message was not delivered because its payload or the task registry is
+// unavailable.
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
 		l.Warn("delivery postponed", "component", "worker", "message_id", id,
@@ -128,7 +128,7 @@ func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 	return ok
 }
 
-// ReportOmitted logs once a second how many lines sampling left out, until ctx is done.
+// ReportOmitted logs every second how many lines sampling omitted, until ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -137,7 +137,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick.C:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // all that is left
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // everything that remains
 			return
 		}
 	}
@@ -148,7 +148,7 @@ func (l *Logger) logOmitted(outcome queue.Outcome, lines int) {
 		slog.String("outcome", outcome.String()), slog.Int("lines", lines))
 }
 
-// levelOf is the level of lines about deliveries of an outcome.
+// levelOf returns the log level for deliveries with an outcome.
 func levelOf(outcome queue.Outcome) slog.Level {
 	if outcome == queue.Done {
 		return slog.LevelInfo

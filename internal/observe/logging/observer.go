@@ -11,13 +11,13 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Record is one line, as an observer gets it.
+// Record is one line passed to an observer.
 type Record struct {
 	At    time.Time
 	Level slog.Level
-	// Process is the process of the app that wrote the line to Stream; both are "" for a line of tendril.
+	// Process is the app process that wrote the line to Stream. Both are "" for lines of tendril.
 	Process, Stream string
-	// Text is the line as a terminal shows it, without time and colours.
+	// Text is the line as on a terminal, without time and colors.
 	Text string
 }
 
@@ -27,36 +27,35 @@ type observer struct {
 	events event.Listener
 }
 
-// Observe has lines called with each line from now on: those that are printed, and others from slog.LevelInfo on that
-// the level keeps from being printed. Those that are events go to the listener too. lines must return soon, and may be
-// called by several goroutines at once.
+// Observe passes all further lines to lines: printed ones, and those from slog.LevelInfo on that are below the
+// configured level. Events also go to the listener. lines must return quickly and may be called concurrently.
 func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
 }
 
-// observingHandler passes events on to the handler that prints them, and to an observer.
+// observingHandler passes records to the printing handler and to an observer.
 type observingHandler struct {
 	slog.Handler
-	text     textHandler // which collects attributes, and prints nothing
+	text     textHandler // collects attributes, prints nothing
 	observer *atomic.Pointer[observer]
 }
 
-// Enabled reports whether events of a level are printed or observed.
+// Enabled reports whether a level is printed or observed.
 func (h *observingHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.Handler.Enabled(ctx, level) || level >= slog.LevelInfo && h.observer.Load() != nil
 }
 
-// WithAttrs returns a handler that adds attributes to each event.
+// WithAttrs returns a handler that adds attributes to each record.
 func (h *observingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &observingHandler{h.Handler.WithAttrs(attrs), h.text.withAttrs(attrs), h.observer}
 }
 
-// WithGroup returns a handler that puts a name in front of the keys that follow.
+// WithGroup returns a handler that prefixes later keys.
 func (h *observingHandler) WithGroup(name string) slog.Handler {
 	return &observingHandler{h.Handler.WithGroup(name), h.text.withGroup(name), h.observer}
 }
 
-// Handle prints and reports one line.
+// Handle prints and observes one record.
 func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	if h.Handler.Enabled(ctx, r.Level) {
 		err = h.Handler.Handle(ctx, r)
@@ -76,7 +75,7 @@ func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error
 	return err
 }
 
-// fieldsOf are the attributes of a line as the fields of an event.
+// fieldsOf converts a record's attributes to an event's fields.
 func fieldsOf(attrs []slog.Attr) map[string]string {
 	fields := map[string]string{}
 	for _, a := range attrs {

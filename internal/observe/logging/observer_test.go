@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// TestObserverGetsWhatIsPrinted, in every format the same, and events that the level keeps from being printed.
+// The observer gets the same lines in every format, and events below the configured level.
 func TestObserverGetsWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{}, {Format: Text, Color: true}, {Format: SQSD}, {Level: slog.LevelWarn}} {
@@ -50,7 +50,6 @@ func TestObserverGetsWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// happened is a listener that calls a function.
 type happened func(event.Event)
 
 func (h happened) Happened(e event.Event) { h(e) }

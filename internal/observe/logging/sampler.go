@@ -7,12 +7,11 @@ import (
 	"tendril/queue"
 )
 
-// sampler decides which of many lines about deliveries are printed: of each outcome the
-// first ones in every second, while the others are counted. A second begins with its
-// first line, so that a rare line is always printed, and successes never hide failures.
+// sampler limits lines about deliveries: for each outcome it admits the first ones in every second and counts the
+// others. A second starts with its first line, so rare lines are always printed, and successes never hide failures.
 // It is safe for concurrent use.
 type sampler struct {
-	perSecond int // 0 means all
+	perSecond int // 0 means no limit
 
 	mu    sync.Mutex
 	kinds [queue.Postponed + 1]struct { // by outcome
@@ -21,8 +20,8 @@ type sampler struct {
 	}
 }
 
-// admit reports whether a line is printed at now. With the first line of a new second
-// comes how many lines of the last one were omitted and not reported yet.
+// admit reports whether a line is printed. With the first line of a new second it also returns how many lines were
+// omitted before and not reported yet.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0
@@ -44,8 +43,7 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	return true, omitted
 }
 
-// due reports what was omitted in seconds that are over, for outcomes whose next line
-// has not come yet. What was reported once is not reported again.
+// due reports omitted lines of past seconds for outcomes without further lines. Each omission is reported once.
 func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +55,7 @@ func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines in
 	}
 }
 
-// Interval limits a recurring line to one in each interval. The zero value never limits.
+// Interval limits a recurring line to once per interval. The zero value does not limit.
 type Interval struct {
 	Every time.Duration
 

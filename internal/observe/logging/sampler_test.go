@@ -13,7 +13,7 @@ import (
 
 var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// admits counts how many of n lines about an outcome are printed, spread over a time.
+// admits counts how many of n lines about an outcome, spread over a period, are printed.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
 		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))
@@ -25,7 +25,7 @@ func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Durat
 	return printed, reported
 }
 
-// omissions are the counts that a sampler reports.
+// omissions counts the omitted lines a sampler reports.
 type omissions map[queue.Outcome]int
 
 func (o omissions) report(outcome queue.Outcome, lines int) { o[outcome] += lines }
@@ -41,7 +41,7 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 		{"few", 100, 100, time.Second, 100, 0},
 		{"just more", 100, 101, time.Second, 100, 0},
 		{"slow", 100, 1000, 10 * time.Second, 1000, 0},
-		{"twice too many", 100, 2000, 10 * time.Second, 1000, 900}, // the last second is not over
+		{"twice too many", 100, 2000, 10 * time.Second, 1000, 900}, // the last second is still in progress
 		{"all at once", 100, 5000, 0, 100, 0},
 		{"own bound", 3, 10, time.Second, 3, 0},
 		{"no sampling", 0, 5000, 0, 5000, 0},
@@ -59,7 +59,7 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 	}
 }
 
-// TestSuccessesHideNoFailures: many lines about one outcome leave the others alone.
+// Many lines about one outcome do not affect the others.
 func TestSuccessesHideNoFailures(t *testing.T) {
 	t.Parallel()
 	s := &sampler{perSecond: 100}
@@ -112,8 +112,8 @@ func TestSamplerReportsWhatItLeftOut(t *testing.T) {
 	}
 }
 
-// TestEveryLineIsPrintedOrCounted, whatever the order of the times, and about no outcome
-// nothing is printed for a second in which it has lines.
+// This holds for times in any order, and an outcome's omissions are not reported during a second in which it has
+// lines.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

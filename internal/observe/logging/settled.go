@@ -12,17 +12,17 @@ import (
 	"tendril/queue"
 )
 
-// Redelivery says what the queue does next with a message that is not done.
+// Redelivery describes the queue's next step for an unfinished message.
 type Redelivery struct {
-	// Known reports whether the redrive policy of the queue is known, or that there is none.
+	// Known reports whether the queue's redrive policy, or its absence, is known.
 	Known bool
-	// DeadLetterQueue is where the message goes next; "" if it comes again.
+	// DeadLetterQueue is the queue the message moves to next, or "" if it will be redelivered.
 	DeadLetterQueue string
-	// MaxReceives is how often the queue gives out a message before that.
+	// MaxReceives is the maximum receive count.
 	MaxReceives int
 }
 
-// Sent prints the begin of a delivery to a target, which only the format of aws-sqsd has.
+// Sent prints the start of a delivery in the format of aws-sqsd. Other formats have no such line.
 func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
@@ -34,7 +34,7 @@ func (l *Logger) Sent(target func() string) {
 
 // Settled prints the end of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	// A message that is done with a reason, and not dropped, has a reply that deserves a look.
+	// A finished message with a reason, unless dropped, had a response that deserves attention.
 	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
 	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
 	if silent && !noted {
@@ -97,14 +97,14 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-// appendAnswer appends what the app said, where that may be shown.
+// appendAnswer appends the app's response, unless the logger is quiet.
 func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 	if s.Answer != "" && !l.quiet() {
 		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
 	}
 }
 
-// settledText appends what follows the time in one line such as
+// settledText appends the rest of a line after the time, such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s

@@ -18,26 +18,25 @@ import (
 	"tendril/queue"
 )
 
-// The log of aws-sqsd, for people who have tools that read it:
+// The log format of aws-sqsd, for existing tools that parse it:
 //
 //	2018-09-27T08:26:55Z message: sent to http://localhost:80/worker/queue
 //	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
 //	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
 //
-// The time is in UTC and whole seconds. The first line is written when a delivery
-// begins; a second one only when it fails, with the message's id and receive count,
-// what it failed of, and the seconds it took. A success has no line of its own.
+// Times are in UTC and whole seconds. The first line marks the start of a delivery. A second one follows only for a
+// failure, with the message ID, receive count, cause and duration in seconds. A success has no line of its own.
 
-// appendSqsdSent appends the line for a delivery that begins at the given time,
-// without a line feed. target is what [TargetAddress] returned.
+// appendSqsdSent appends the line for a delivery that starts at the given time, without a line feed. target is a
+// result of
+// [TargetAddress].
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends the line for a delivery that ended at the given time,
-// without a line feed; nothing for one that is done. An answer that is not a success
-// is an http-err; where there was none, or it broke off, it is a socket-err.
+// appendSqsdSettled appends the line for a delivery that ended at the given time, without a line feed, or nothing for
+// a success. An unsuccessful response is an http-err; a missing or truncated one is a socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -50,13 +49,13 @@ func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	return fmt.Appendf(b, " %s: %s (%d) %s - %.3f", kind, s.ID, s.ReceiveCount, why, s.Duration.Seconds())
 }
 
-// errnos are the errors of the system that the log knows by their names.
+// errnos are the system errors the log names.
 var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError names what ended a delivery without an answer, in the way of Ruby:
-// the log is grepped for such names. What has none there is an IOError.
+// socketError names the cause of a delivery without a response the way Ruby does, since people grep for these names.
+// Causes without a name are IOError.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -78,9 +77,8 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns the address of an app as the log shows it: with its port, also
-// when that is the scheme's own, and without user, password, query and fragment, which
-// may hold secrets. Anything but an HTTP address is returned as it is.
+// TargetAddress returns an app's address as logged: always with a port, and without user, password, query and
+// fragment, which may contain secrets. Anything but an HTTP address is returned unchanged.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

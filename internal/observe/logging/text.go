@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// ANSI colours of a terminal.
+// ANSI color codes.
 const (
 	green  = "32"
 	red    = "31"
@@ -30,7 +30,7 @@ type printer struct {
 	buf   bytes.Buffer
 }
 
-// print writes the text that write appends, and a line feed, at once.
+// print writes the text appended by write and a line feed in one call.
 func (p *printer) print(write func(b *bytes.Buffer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,20 +47,20 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 	b.WriteString(text)
 }
 
-// textHandler prints events for a person:
+// textHandler prints events as text:
 //
 //	12:00:00 ! message  key=value key="two words" hint="what to type"
 type textHandler struct {
 	printer *printer
 	level   slog.Level
-	attrs   []slog.Attr // with the names of their groups in their keys
-	group   string      // the prefix of further keys
+	attrs   []slog.Attr // keys include group names
+	group   string      // prefix of later keys
 }
 
-// Enabled reports whether events of a level are printed.
+// Enabled reports whether a level is printed.
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
-// WithAttrs returns a handler that adds attributes to each event.
+// WithAttrs returns a handler that adds attributes to each record.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := h.withAttrs(attrs)
 	return &with
@@ -75,7 +75,7 @@ func (h *textHandler) withAttrs(attrs []slog.Attr) textHandler {
 	return with
 }
 
-// WithGroup returns a handler that puts a name in front of the keys that follow.
+// WithGroup returns a handler that prefixes later keys.
 func (h *textHandler) WithGroup(name string) slog.Handler {
 	with := h.withGroup(name)
 	return &with
@@ -87,7 +87,7 @@ func (h *textHandler) withGroup(name string) textHandler {
 	return with
 }
 
-// Handle prints one event.
+// Handle prints one record.
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
 	h.printer.print(func(b *bytes.Buffer) {
@@ -105,11 +105,11 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// requestKeys are what programs want to know of a request that did something, and people do not.
+// requestKeys are attributes of a console request that only programs need.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText is an event for people: what somebody did, which the attribute "act" says in words, without the request. One
-// that was refused keeps its message.
+// actText simplifies the event of a user's action for people: the attribute "act" becomes the message, and request
+// details are dropped. A rejected action keeps its message.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -124,7 +124,7 @@ func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slo
 	})
 }
 
-// attrsOf are the attributes of an event, those of the handler included.
+// attrsOf returns the attributes of a record, including the handler's.
 func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	attrs := slices.Clip(h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
@@ -134,8 +134,8 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent appends the message and the attributes of an event. A further line of its message is indented, so
-// that no text of others looks like a line of its own.
+// appendEvent appends the message and attributes of a record. Further lines of the message are indented, so that
+// untrusted text cannot imitate a line of tendril.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -155,7 +155,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-// appendFlat appends an attribute; of a group its members, with its name in front of their keys.
+// appendFlat appends an attribute, or the members of a group with prefixed keys.
 func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	value := a.Value.Resolve()
 	if value.Kind() != slog.KindGroup {
@@ -185,7 +185,7 @@ func quoted(v slog.Value) string {
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
-// short returns a duration rounded so that it can be read in one look.
+// short rounds a duration for readability.
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

@@ -16,15 +16,15 @@ import (
 	"tendril/queue"
 )
 
-// text is a logger for a terminal, and what it prints.
+// text returns a logger in Text format, and its output.
 func text(opts Options) (*Logger, *bytes.Buffer) {
 	var out bytes.Buffer
 	opts.Out, opts.Format = &out, max(opts.Format, Text)
 	return New(opts), &out
 }
 
-// TestTextOfOthersStaysInItsLine: an endpoint's error or a leader's name can hold anything,
-// and must neither reach a terminal as it is nor look like a line of ours.
+// An endpoint's error or a leader's name can contain anything. It must not reach a terminal unescaped or look like a
+// line of tendril.
 func TestTextOfOthersStaysInItsLine(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -80,7 +80,7 @@ func TestEventsOnATerminal(t *testing.T) {
 	}
 }
 
-// TestQuietLeavesWarningsAndTheAppsOutput, and no banner and no success.
+// The banner and successes are omitted.
 func TestQuietLeavesWarningsAndTheAppsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, SQSD} {
@@ -111,8 +111,7 @@ func TestBanner(t *testing.T) {
 	}
 }
 
-// TestLastAttemptIsNamed: what a line says of a failed attempt is what becomes of the
-// message, and nothing where that is not known.
+// A line about a failed attempt states the message's fate, or nothing if it is unknown.
 func TestLastAttemptIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -142,7 +141,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	}
 }
 
-// TestJSONHasTheKeysThatProgramsRead of a settled message and of the SDK's messages.
+// This covers settled messages and messages of the SDK.
 func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -219,7 +218,7 @@ func TestIntervalAllowsOneEach(t *testing.T) {
 	})
 }
 
-// TestJSONDurationsAreMilliseconds: every duration has the unit in its key, wherever it was written.
+// Every duration has the unit in its key.
 func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -247,8 +246,8 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	}
 }
 
-// TestDoneMessageWithReasonIsAWarning: a reply that reports failures where Lambda does not look deletes messages, in
-// every format and with --quiet too.
+// A response that reports failures in a place Lambda ignores deletes messages. The warning appears in every format,
+// even with --quiet.
 func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]Options{"JSON": {}, "text": {Format: Text}, "aws-sqsd": {Format: SQSD},

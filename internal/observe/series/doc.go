@@ -1,20 +1,18 @@
-// Package series keeps the curves that the overview of the console shows.
+// Package series records the time series for the overview page of the console.
 //
-// A [Recorder] reads counters every five seconds and keeps what they say in three ranges, each of 180 points: the
-// last 15 minutes by 5 seconds, 3 hours by the minute, and 24 hours by 8 minutes.
+// A [Recorder] reads counters every five seconds and stores them in three ranges of 180 points each: 15 minutes in
+// steps of 5 seconds, 3 hours in steps of a minute, and 24 hours in steps of 8 minutes.
 //
-//	counters ── Read, every 5 s ──> Recorder ──┬─ 15m   5 s ─┐
-//	(worker, broker, depth, health)            ├─ 3h    1 min ├─> Curves(range)
-//	                                           └─ 24h   8 min ┘
+//		counters ── Read, every 5 s ──> Recorder ──┬─ 15m   5 s ─┐
+//		(worker, broker, depth, health)            ├─ 3h    1 min ├─> Curves(range)
+//		                                           └─ 24h   8 min ┘
 //
-// What holds:
+//	  - Recording adds no cost per message.
+//	  - Memory is bounded: 19 KB for the environment and 4.4 KB for each of at most 64 queues.
+//	  - Each range is computed from the readings. A percentile of an hour is the percentile of that hour's deliveries, not
+//	    an average of percentiles.
+//	  - The newest point covers a period still in progress and changes with each reading.
+//	  - Unknown values are NaN, or null in JSON.
 //
-//   - It counts nothing itself: a message costs no more than without it.
-//   - Its memory does not grow: 19 KB for the environment, and 4.4 KB for each queue, of which it keeps at most 64.
-//   - Each range is computed from the readings themselves. A percentile of an hour is that of the deliveries of
-//     the hour, not an average of percentiles.
-//   - The newest point covers a period that is not over, and changes with each reading.
-//   - Where nothing was read, or nothing is known, the value is NaN, null in JSON.
-//
-// What it does not do: it writes nothing to disk, so the curves begin with the process.
+// Nothing is written to disk, so the series start with the process.
 package series

@@ -10,41 +10,41 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is how many queues have curves of their own: the first that were read.
+// MaxQueues is the maximum number of queues with their own curves. The first ones read are kept.
 const MaxQueues = 64
 
-// maxMarks is how many marks are kept, the newest.
+// maxMarks is the maximum number of marks. The newest are kept.
 const maxMarks = 100
 
-// Counts are messages since some moment. They may fall when the counter begins anew.
+// Counts are cumulative numbers of messages. They may fall when a counter is reset.
 type Counts struct{ In, Out int64 }
 
-// Reading is what is known at one moment.
+// Reading is a snapshot of all counters.
 type Reading struct {
-	// Counts are those of all queues, Queues those of each, by name.
+	// Total covers all queues. Queues has the counts by queue name.
 	Total  Counts
 	Queues map[string]Counts
-	// InFlight is how many messages the target has, Limit the most that it would be given now.
+	// InFlight is the number of messages at the target, and Limit the current maximum.
 	InFlight, Limit int
-	// Oldest is the age of the oldest message; it is known only if HasOldest is true.
+	// Oldest is the age of the oldest message. It is known only if HasOldest is true.
 	Oldest    time.Duration
 	HasOldest bool
-	// Latencies are of the deliveries since the start.
+	// Latencies covers the deliveries since startup.
 	Latencies health.Latencies
 }
 
-// Recorder keeps curves. All methods are safe for concurrent use.
+// Recorder records time series. All methods are safe for concurrent use.
 type Recorder struct {
 	read func(now time.Time) Reading
 
 	mu     sync.Mutex
 	levels [len(ranges)]level
 	last   Reading
-	at     time.Time // of last; zero before the first
+	at     time.Time // time of last; zero before the first
 	marks  []Mark
 }
 
-// New returns a recorder that reads with read.
+// New returns a recorder that gets its readings from read.
 func New(read func(now time.Time) Reading) *Recorder {
 	r := &Recorder{read: read}
 	for i := range r.levels {
@@ -53,7 +53,7 @@ func New(read func(now time.Time) Reading) *Recorder {
 	return r
 }
 
-// Run reads every five seconds until ctx ends.
+// Run takes a reading every five seconds until ctx is done.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.NewTicker(ranges[0].step)
 	defer tick.Stop()
@@ -69,14 +69,14 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// Mark notes something that happened.
+// Mark records an event for the time axis.
 func (r *Recorder) Mark(at time.Time, kind, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.marks = append(r.marks[max(0, len(r.marks)-maxMarks+1):], Mark{at.Unix(), kind, text})
 }
 
-// record adds a reading. Of the first one only the counters are kept: what they count began at an unknown time.
+// record adds a reading. The first one only provides the initial counters, since their start time is unknown.
 func (r *Recorder) record(now *Reading, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,11 +90,10 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 	r.last, r.at = *now, at
 }
 
-// total is the key of the counts of all queues: no queue has this name.
+// total is the key for all queues together. No queue has this name.
 const total = ""
 
-// since returns how much came and went after an earlier reading. A queue that was not in it is left out until the
-// next reading.
+// since returns the increase since an earlier reading. A queue missing there is omitted until the next reading.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -105,12 +104,12 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since is 0 where a counter began anew.
+// since returns the increase, or 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of a range by its name, "" for the shortest; false for an unknown name.
+// Curves returns the curves of a named range, or the shortest range for "". It returns false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {
@@ -130,7 +129,7 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	return c, true
 }
 
-// sample is what was found between two readings.
+// sample is the difference between two readings.
 type sample struct {
 	took      time.Duration
 	traffic   map[string]Counts
@@ -138,7 +137,7 @@ type sample struct {
 	latencies health.Latencies
 }
 
-// The gauges of a level.
+// Gauges of a level.
 const (
 	inFlight = iota
 	limit
@@ -149,22 +148,22 @@ const (
 	gauges
 )
 
-// curve is a ring of points.
+// curve is a ring buffer of points.
 type curve [points]float32
 
-// queueCurves are the curves of one queue, or of all.
+// queueCurves are the curves of one queue, or of all queues.
 type queueCurves struct{ in, out *curve }
 
-// level keeps one range.
+// level stores one range.
 type level struct {
-	step    time.Duration // of one point
-	slot    int64         // number of the period of the newest point since 1970; 0 before the first
+	step    time.Duration // time per point
+	slot    int64         // period of the newest point, counted since 1970; 0 before the first
 	traffic map[string]queueCurves
 	gauges  [gauges]curve
 	open    period
 }
 
-// period adds up the samples of the period that is not over.
+// period accumulates the samples of the period in progress.
 type period struct {
 	took      time.Duration
 	traffic   map[string]Counts
@@ -184,7 +183,7 @@ func newLevel(p time.Duration) level {
 	return l
 }
 
-// blank sets n points from one on to [none].
+// blank sets n points starting at from to [none].
 func (c *curve) blank(from, n int64) {
 	for i := range n {
 		c[(from+i)%points] = none
@@ -198,7 +197,7 @@ func (l *level) addQueue(name string) {
 	l.traffic[name] = q
 }
 
-// add adds a sample that ends at a time to the period of that time, and begins that one if it is new.
+// add adds a sample that ends at a time to its period, starting a new period if necessary.
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
 	switch {
@@ -230,7 +229,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget drops the queues of which no point is left, to make room for others.
+// forget drops queues without remaining points, to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
@@ -251,12 +250,12 @@ func (p *period) add(s *sample) {
 	p.latencies.Add(&s.latencies)
 }
 
-// write puts the open period into its place.
+// write stores the period in progress as the newest point.
 func (l *level) write() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {
-			if len(l.traffic) > MaxQueues { // and all together
+			if len(l.traffic) > MaxQueues { // the extra one is the total
 				continue
 			}
 			l.addQueue(name)
@@ -280,7 +279,7 @@ func (l *level) write() {
 
 // curves returns the points up to now.
 func (l *level) curves(now time.Time) Curves {
-	// A period that has only begun has no point before it was read in.
+	// A period has no point before its first reading.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
 
 	copied := func(c *curve) Values {
@@ -303,7 +302,7 @@ func (l *level) curves(now time.Time) Curves {
 	for i := range c.At {
 		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
 	}
-	c.At[points-1] = min(c.At[points-1], now.Unix()) // its period is not over
+	c.At[points-1] = min(c.At[points-1], now.Unix()) // its period is still in progress
 
 	for name, q := range l.traffic {
 		if name == total {

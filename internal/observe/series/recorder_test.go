@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// source is what a recorder reads, and how it goes on from one reading to the next.
+// source provides readings and advances from one to the next.
 type source struct {
 	Reading
 	next func(*Reading)
@@ -29,7 +29,7 @@ func (s *source) read(time.Time) Reading {
 	return s.Reading
 }
 
-// latencies are n deliveries that took about d, and m that took about a hundred times as long.
+// latencies contains n deliveries that took about d, and m that took about a hundred times as long.
 func latencies(t *testing.T, n, m int, d time.Duration) health.Latencies {
 	t.Helper()
 	monitor := health.NewMonitor(health.Options{})
@@ -57,7 +57,7 @@ func curves(t *testing.T, r *Recorder, name string, now time.Time) Curves {
 	return c
 }
 
-// known are the values that are not none.
+// known returns the values other than none.
 func known(v Values) (values []float32) {
 	return slices.DeleteFunc(slices.Clone(v), isNone)
 }
@@ -103,7 +103,7 @@ func TestRatesAreOfTheTimeBetweenReadings(t *testing.T) {
 }
 
 func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
-	// Of each ten readings nine are fast and one is slow: an average of percentiles would be far from either.
+	// Of every ten readings nine are fast and one is slow, so an average of percentiles would be far off.
 	fast, slow := latencies(t, 99, 0, time.Millisecond*10), latencies(t, 0, 1, time.Millisecond*10)
 	s := &source{Reading: Reading{HasOldest: true}}
 	r := New(nil)
@@ -145,7 +145,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	if isNone(c.Series.In[points-1]) || !isNone(c.Series.In[points-2]) || isNone(c.Series.In[points-14]) {
 		t.Errorf("the gap is not where it was: %v", c.Series.In[points-16:])
 	}
-	// Nobody reads any more: the curves move on to the left.
+	// Without further readings, the curves move to the left.
 	if got := known(curves(t, r, "15m", asleep.Add(14*time.Minute)).Series.In); len(got) > 13 || len(got) == 0 {
 		t.Errorf("14 minutes later %d points are left", len(got))
 	}
@@ -209,7 +209,7 @@ func TestQueuesAreBoundedAndMakeRoom(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// size is how many bytes the heap holds.
+// size returns the size of the heap in bytes.
 func size() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// none is the value where nothing is known.
+// none represents an unknown value.
 var none = float32(math.NaN())
 
-// Values are the points of one curve, the oldest first: NaN where nothing is known, null in JSON.
+// Values are the points of one curve, oldest first. Unknown values are NaN, or null in JSON.
 type Values []float32
 
-// MarshalJSON writes four significant digits: what a chart can show.
+// MarshalJSON writes four significant digits, enough for a chart.
 func (v Values) MarshalJSON() ([]byte, error) {
 	text := append(make([]byte, 0, 8*len(v)+2), '[')
 	for i, value := range v {
@@ -30,7 +30,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	var read []*float32
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -46,7 +46,7 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Newest returns the newest point of a period that is over; false where nothing is known.
+// Newest returns the newest point of a completed period, and false if it is unknown.
 func (v Values) Newest() (value float32, known bool) {
 	if len(v) < 2 {
 		return 0, false
@@ -55,59 +55,58 @@ func (v Values) Newest() (value float32, known bool) {
 	return value, !isNone(value)
 }
 
-// isNone reports whether a value is [none].
 func isNone(value float32) bool { return value != value }
 
-// Curves are all curves of one range, 180 points each. The values belong to the times with the same index.
+// Curves are all curves of one range, with 180 points each. Values and times correspond by index.
 type Curves struct {
-	// At are the ends of the periods, in seconds since 1970, the oldest first. The newest may not be over.
+	// At contains the ends of the periods in seconds since 1970, oldest first. The newest period may be in progress.
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
-	// Marks are what happened in the range, the oldest first.
+	// Marks are the events in the range, oldest first.
 	Marks []Mark `json:"marks"`
 }
 
-// Traffic is how many messages came and were done, in messages a second.
+// Traffic is the rate of received and finished messages, in messages per second.
 type Traffic struct {
 	In  Values `json:"in"`
 	Out Values `json:"out"`
 }
 
-// Environment are the curves of all queues together.
+// Environment contains the curves for all queues together.
 type Environment struct {
 	Traffic
-	// InFlight is how many messages the target had on average, Limit the most that it would have been given.
+	// InFlight is the average number of messages at the target, and Limit the maximum at the time.
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// P50MS, P95MS and P99MS are percentiles of the duration of deliveries that were answered, in milliseconds.
+	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries, in milliseconds.
 	P50MS Values `json:"p50_ms"`
 	P95MS Values `json:"p95_ms"`
 	P99MS Values `json:"p99_ms"`
-	// OldestSeconds is the greatest age of a message in any of the queues that are worked on.
+	// OldestSeconds is the age of the oldest message in all queues with a worker.
 	OldestSeconds Values `json:"oldest_seconds"`
 }
 
-// Mark is something that happened at one moment, for the time axis.
+// Mark is an event on the time axis.
 type Mark struct {
 	At   int64  `json:"at"`   // seconds since 1970
 	Kind string `json:"kind"` // "deploy" or "leadership"
 	Text string `json:"text"`
 }
 
-// timeRange is one of the ranges that are kept.
+// timeRange is one of the recorded ranges.
 type timeRange struct {
-	name string        // as in a query: "15m"
-	step time.Duration // of one point
+	name string        // used in queries: "15m"
+	step time.Duration // time per point
 }
 
-// points is how many points a range has.
+// points is the number of points per range.
 const points = 180
 
-// ranges are those that are kept, the shortest first.
+// ranges are the recorded ranges, shortest first.
 var ranges = [...]timeRange{{"15m", 5 * time.Second}, {"3h", time.Minute}, {"24h", 8 * time.Minute}}
 
-// Ranges names the ranges, the shortest first.
+// Ranges returns the names of the ranges, shortest first.
 func Ranges() (names []string) {
 	for _, r := range ranges {
 		names = append(names, r.name)

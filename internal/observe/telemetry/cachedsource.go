@@ -6,25 +6,23 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// cachedSource is a source with its latest value.
+// cachedSource caches the latest value of a source.
 type cachedSource[T any] struct {
-	read  func() T // nil: there is no source
+	read  func() T // nil if there is no source
 	calls singleflight.Group
-	// value was read at that time, zero before the first. Only the call that runs uses them.
+	// value was read at time at, zero before the first read. Only the running call uses them.
 	value T
 	at    time.Time
 }
 
 const (
-	// cacheFor is how long a value is used; sourceTimeout is how long a reader waits
-	// for one.
+	// cacheFor is how long a value is reused, and sourceTimeout how long a reader waits for one.
 	cacheFor      = time.Second
 	sourceTimeout = 2 * time.Second
 )
 
-// get returns the value of the source, which it calls unless the cached value is fresh
-// or a call is still running. ok is false when there is no answer in time. An old value
-// is never returned for a new one.
+// get returns the value of the source, calling it unless the cached value is fresh or a call is running. ok is false
+// if the source does not answer in time. A stale value is never returned.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

@@ -14,7 +14,7 @@ type metricInfo struct {
 	help   string
 }
 
-// catalogue has the Prometheus metrics, by name.
+// catalogue holds the Prometheus metrics by name.
 type catalogue struct {
 	registry *prometheus.Registry
 	vectors  map[string]prometheus.Collector // of countedMetrics
@@ -48,7 +48,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// counter returns one counter of [countedMetrics]; gauge and histogram likewise.
+// counter, gauge and histogram return a metric of [countedMetrics].
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -61,36 +61,35 @@ func (c *catalogue) histogram(name string, labels ...string) prometheus.Observer
 	return c.vectors[name].(*prometheus.HistogramVec).WithLabelValues(labels...)
 }
 
-// sourceCollector is a Prometheus collector of the metrics of one source.
+// sourceCollector is a Prometheus collector for the metrics of one source.
 type sourceCollector[T any] struct {
 	catalogue *catalogue
 	source    cachedSource[T]
 	send      func(out samples, value T)
 }
 
-// collect has the values of a source sent when the metrics are read. Without a source they are
-// absent.
+// collect registers a source whose values are sent when the metrics are read. Metrics of a nil source are absent.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends nothing: the values are checked when they are collected.
+// Describe sends nothing, since values are checked when collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the values of the source, if they arrive in time.
+// Collect sends the source's values, if they arrive in time.
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {
 	if value, ok := r.source.get(); ok {
 		r.send(samples{r.catalogue, out}, value)
 	}
 }
 
-// samples takes the values of [readMetrics].
+// samples receives the values of [readMetrics].
 type samples struct {
 	catalogue *catalogue
 	out       chan<- prometheus.Metric
 }
 
-// send sends one value. A value with invalid labels is left out.
+// send sends one value, or drops it if its labels are invalid.
 func (s samples) send(name string, value float64, labels ...string) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(name, "_total") {

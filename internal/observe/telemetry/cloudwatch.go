@@ -14,44 +14,39 @@ import (
 	"tendril/queue"
 )
 
-// putter writes metric data to a namespace of CloudWatch, at most 1000 sets at a
-// time. A [queue.Error] whose code is not about the connection or the permission means
-// that the data is invalid.
+// putter writes metric data to a CloudWatch namespace, at most 1000 sets at a time. A [queue.Error] that is not about
+// the connection or permissions means that the data is invalid.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the part of the namespace after "Workerless-". "" sends no metrics of
-	// queues.
+	// Name is the part of the namespace after "Workerless-". With "" no queue metrics are sent.
 	Name string
 	// Interval is the time between two calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the EnvironmentName dimension of the Health metric; "" sends no
-	// health.
+	// Environment is the EnvironmentName dimension of the Health metric. With "" no health is sent.
 	Environment string
-	// Health returns the environment's state; nil sends no health. It must not block.
+	// Health returns the state of the environment without blocking. If it is nil, no health is sent.
 	Health func() Health
-	// Logger gets a line when sending starts to fail and when it works again; may be
-	// nil.
+	// Logger receives a line when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
-// Health is the state of an environment as CloudWatch gets it.
+// Health is the state of an environment sent to CloudWatch.
 type Health struct {
-	// Green is the value of the metric Health: 1 when true, 0 when false.
+	// Green is the value of the metric Health: 1 if true, 0 if false.
 	Green bool
-	// Code is the value of EnvironmentHealth, as Elastic Beanstalk's enhanced health numbers
-	// its statuses: 0 for Ok to 25 for Severe.
+	// Code is the value of EnvironmentHealth, from 0 for Ok to 25 for Severe as in Elastic Beanstalk's enhanced
+	// health.
 	Code int
-	// Periodic reports whether there are periodic tasks; false sends no Leader. Leads reports
-	// whether this instance is their leader.
+	// Periodic reports whether there are periodic tasks; if not, no Leader is sent. Leads reports whether this
+	// instance is their leader.
 	Periodic, Leads bool
 }
 
-// CloudWatch counts deliveries and sends one statistic set for each metric, queue and
-// interval, all in one call:
+// CloudWatch counts deliveries and sends one statistic set per metric, queue and interval, all in one call:
 //
 //	MessagesProcessed  Count         1 for each delivery that the app answered
 //	                                 or failed; Sum is their number
@@ -59,18 +54,17 @@ type Health struct {
 //	                                 failures, Average the failure ratio
 //	Duration           Milliseconds  the duration of each of them
 //
-// with the dimension Queue. A queue without deliveries sends nothing, so an alarm
-// should treat missing data as not breaching.
+// with the dimension Queue. A queue without deliveries sends nothing, so alarms should treat missing data as not
+// breaching.
 //
-// When the environment has a name, its state goes to the namespace [HealthNamespace]
-// with the dimension EnvironmentName, like that of an Elastic Beanstalk worker
-// environment: Health is 1 for green and 0 for any other color. EnvironmentHealth is the
-// status as a number. Leader is 1 from the leader of the periodic tasks and 0 from the
-// other instances, so its Sum over all instances is 0 without a leader.
+// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
+// EnvironmentName, as for an Elastic Beanstalk worker environment: Health is 1 for green and 0 for any other color,
+// and EnvironmentHealth is the status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
+// instances, so a Sum of 0 means that there is no leader.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
-	sink     sink // of the queues' metrics
+	sink     sink // for queue metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
@@ -79,21 +73,19 @@ type CloudWatch struct {
 }
 
 const (
-	// NamespacePrefix and the environment's name are the namespace of the metrics of queues.
+	// NamespacePrefix and the environment's name form the namespace of queue metrics.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic
-	// Beanstalk publishes its EnvironmentHealth in AWS/ElasticBeanstalk, but names that begin
-	// with AWS/ are reserved for Amazon.
+	// HealthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic Beanstalk itself uses
+	// AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for Amazon.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
-	// putTimeout limits one call, flushTimeout everything that Run does after its
-	// context has ended.
+	// putTimeout limits one call, and flushTimeout all work of Run after its context is done.
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second
 )
 
-// NewCloudWatch returns a CloudWatch that sends nothing before [CloudWatch.Run].
+// NewCloudWatch returns a CloudWatch that sends nothing until [CloudWatch.Run].
 func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -106,8 +98,8 @@ func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	return c
 }
 
-// Worker returns a listener that counts the deliveries from a queue; only Settled is
-// set. Listeners of the same queue share one count.
+// Worker returns a listener that counts a queue's deliveries. Only Settled is set. Listeners for the same queue share
+// one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,18 +111,16 @@ func (c *CloudWatch) Worker(queue string) *worker.Events {
 	return &worker.Events{Settled: c.tallies[i].settled}
 }
 
-// stats counts the failed calls and the statistic sets that were dropped.
+// stats returns the failed calls and dropped statistic sets.
 func (c *CloudWatch) stats() sinkStats {
 	s := c.sink.stats()
 	s.errors += c.health.errors.Load()
 	return s
 }
 
-// Run sends until ctx ends, and then sends what is left for at most 5 s. After a
-// failed call it sends the data again after 5 s, then 10 s, up to 5 minutes, together
-// with the data of later intervals. It keeps at most 15 intervals and merges the
-// oldest. It repeats a call whose answer was lost, so data may be counted twice, but is
-// never lost.
+// Run sends data until ctx is done, then takes at most 5 s to send the rest. It retries a failed call after 5 s, then
+// 10 s, up to 5 minutes, together with data of later intervals. It keeps at most 15 intervals and merges the oldest.
+// If a response is lost, the call is repeated, so data may be counted twice but is never lost.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -169,7 +159,7 @@ func nextInterval(intervalEnd, now time.Time, interval time.Duration) time.Time 
 	return intervalEnd.Add((now.Sub(intervalEnd)/interval + 1) * interval)
 }
 
-// sleepUntil returns false when ctx ends first.
+// sleepUntil returns false if ctx is done first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -181,7 +171,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// endInterval adds the statistic sets of the interval to those that are pending.
+// endInterval adds the interval's statistic sets to the pending ones.
 func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	if c.opts.Name == "" {
 		return
@@ -195,8 +185,7 @@ func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
-// flush sends the pending data and returns when to try again: the zero time when
-// everything is sent.
+// flush sends the pending data and returns when to retry, or zero if everything was sent.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]
@@ -221,8 +210,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth sends the current state in one call. It is not repeated after a failure: the
-// next interval sends newer values.
+// sendHealth sends the current state in one call. It is not retried, since the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -244,8 +232,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether CloudWatch rejected the data as invalid. Sending it
-// again would only delay the data of later intervals.
+// isRejected reports whether CloudWatch rejected the data as invalid. Retrying would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

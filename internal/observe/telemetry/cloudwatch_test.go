@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// fakePutter is a Putter that records its calls.
+// fakePutter is a putter that records its calls.
 type fakePutter struct {
 	mu    sync.Mutex
 	calls []put
@@ -73,7 +73,6 @@ func ended(outcome queue.Outcome, d time.Duration) worker.Settled {
 	return worker.Settled{Outcome: outcome, Duration: d}
 }
 
-// running runs c until stop is called.
 func running(c *CloudWatch) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -99,7 +98,7 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		jobs.Settled(ended(queue.Done, time.Millisecond))
 		time.Sleep(2 * time.Minute)
-		stop() // a second after the third interval, in which nothing was delivered
+		stop() // a second after the third interval, which had no deliveries
 
 		at, later, idle := start.Add(time.Minute), start.Add(2*time.Minute), start.Add(3*time.Minute)
 		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) aws.Datum {
@@ -139,7 +138,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 		state.Store(&Health{Green: true, Code: 1})
 		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() Health { return *state.Load() },
 			Interval: 10 * time.Second})
-		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name: no figures of queues
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name, so no queue metrics
 		stop := running(c)
 		time.Sleep(11 * time.Second)
 		state.Store(&Health{Code: 25, Periodic: true, Leads: true})
@@ -312,8 +311,7 @@ func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 	}
 }
 
-// TestMergeOldestKeepsEveryValue: whatever is merged, sums, numbers, least and most
-// stay, and never more intervals than allowed.
+// Merging preserves sums, counts, minimum and maximum, and never leaves more intervals than allowed.
 func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,8 +5,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// Names of OpenTelemetry's semantic conventions. Those for messaging are not stable
-// yet; this is the only file to change when they do.
+// Names from OpenTelemetry's semantic conventions. The messaging conventions are not stable yet; only this file
+// depends on them.
 const (
 	schemaURL = semconv.SchemaURL
 
@@ -36,10 +36,10 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system names the messaging system, which is SQS for the embedded queue as well.
+// system identifies the messaging system: SQS, also for the embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
-// operationType returns the type of one of the operations above.
+// operationType returns the type of an operation above.
 func operationType(operation string) attribute.KeyValue {
 	switch operation {
 	case operationReceive:

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// dashboard is what is checked of one of Grafana.
+// dashboard has the checked parts of a Grafana dashboard.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -42,7 +42,7 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 	}
 	known, ids, filled := names(), map[int]bool{}, map[[2]int]string{}
 	for _, v := range d.Templating.List {
-		if v.Definition != "" { // the choice of a data source has none
+		if v.Definition != "" { // a data source variable has none
 			checkExpression(t, known, "the variable "+v.Name, v.Definition)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// checkTemplates: a text can only show labels that the expression keeps.
+// checkTemplates checks that texts only use labels the expression keeps.
 func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	kept := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(expr)
 	for _, text := range texts {
@@ -120,7 +120,7 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	}
 }
 
-// names are the series that can be asked for, with their labels.
+// names returns the available series with their labels.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
 	for _, m := range allMetrics() {
@@ -141,8 +141,7 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)\s*\(`)
 )
 
-// checkExpression finds names and labels that are not there, and parentheses
-// that do not match.
+// checkExpression finds unknown names and labels, and unbalanced parentheses.
 func checkExpression(t *testing.T, known map[string][]string, where, expr string) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

@@ -13,7 +13,6 @@ const (
 	docsEnd   = "<!-- end of the table -->\n"
 )
 
-// TestDocumentationListsEveryMetric compares the table of the page.
 func TestDocumentationListsEveryMetric(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(docsPath)

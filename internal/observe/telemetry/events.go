@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Deliver returns the listeners of the deliveries from a queue to a target.
+// Deliver returns listeners for deliveries from a queue to a target.
 func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	ok := t.catalogue.counter("tendril_app_connects_total", target, "ok")
 	failed := t.catalogue.counter("tendril_app_connects_total", target, "failed")
@@ -30,9 +30,9 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	}
 }
 
-// Supervisor returns the listeners of the app's supervisor.
+// Supervisor returns listeners for the app's supervisor.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	var exits sync.Map // how each process exited the last time
+	var exits sync.Map // last exit reason of each process
 	return &supervisor.Events{
 		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
@@ -56,7 +56,7 @@ func exitReason(e *supervisor.Exit) string {
 	return "exit"
 }
 
-// Periodic returns the listeners of the scheduler of periodic tasks.
+// Periodic returns listeners for the scheduler of periodic tasks.
 func (t *Telemetry) Periodic() *periodic.Events {
 	reasons := map[periodic.Reason]string{
 		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
@@ -83,7 +83,7 @@ func (t *Telemetry) Periodic() *periodic.Events {
 	}
 }
 
-// Leader returns the listeners of the elector.
+// Leader returns listeners for the elector.
 func (t *Telemetry) Leader() *leader.Events {
 	terms, failed := t.catalogue.counter("tendril_leader_terms_total"), t.catalogue.counter("tendril_leader_store_errors_total")
 	return &leader.Events{
@@ -92,8 +92,7 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// The reasons why messages are dead-lettered: they were received too often, the app asked for it, or the status of its
-// answer is one of terminal-codes.
+// Reasons for dead-lettering: too many receives, the app's request, or a status in terminal-codes.
 const (
 	reasonReceives = "receives"
 	reasonApp      = "app"
@@ -110,9 +109,8 @@ func deadLetterReason(i queue.Instruction) string {
 	return reasonReceives
 }
 
-// Broker returns the listeners of the embedded queues. The counters of the named
-// queues start at 0, so that their first dead-lettered message shows as a change. Other
-// queues appear with their first event.
+// Broker returns listeners for the embedded queues. Counters of the named queues start at 0, so that their first
+// dead-lettered message is visible as a change. Other queues appear with their first event.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

@@ -2,7 +2,7 @@ package telemetry
 
 type labels = []string
 
-// countedMetrics are those that the listeners of events count.
+// countedMetrics are counted by event listeners.
 func countedMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_messages_received_total", "counter", labels{"queue"},
@@ -70,7 +70,7 @@ func countedMetrics() []metricInfo {
 	}
 }
 
-// readMetrics are those that are read from [Sources].
+// readMetrics are read from [Sources].
 func readMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_inflight", "gauge", labels{"queue", "target"}, "Deliveries in work now."},

@@ -26,37 +26,33 @@ const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
-	// Version is the version of tendril; may be "".
+	// Version is the version of tendril, or "".
 	Version string
-	// Service is the service name when OTEL_SERVICE_NAME and
-	// OTEL_RESOURCE_ATTRIBUTES do not set one; "" means tendril.
+	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one; "" means tendril.
 	Service string
-	// Logger gets a line when sending starts to fail and when it works again; may be
-	// nil.
+	// Logger receives a line when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
-// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP
-// is switched off: its methods do nothing.
+// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. All methods of a nil *OTLP do nothing.
 //
-// No delivery waits for sending. Spans wait in a bounded queue
-// (OTEL_BSP_MAX_QUEUE_SIZE, default 2048); further spans are dropped and counted.
+// Deliveries never wait for sending. Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE, default 2048); further
+// spans are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
-	exports         context.Context // canceled when Close ends
+	exports         context.Context // canceled when Close returns
 	cancelExports   context.CancelFunc
 
-	tracer         trace.Tracer // nil when no traces are sent
+	tracer         trace.Tracer // nil if traces are off
 	tracerProvider *sdktrace.TracerProvider
 	processor      *boundedProcessor
-	meter          *meter // nil when no metrics are sent
+	meter          *meter // nil if metrics are off
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ variables of this process. It returns nil, without an error,
-// when they set no endpoint or switch OpenTelemetry off. It makes no request, so an
-// unreachable collector is not an error. An error names the invalid variable and its
-// allowed values.
+// OpenOTLP reads the OTEL_ variables of this process. It returns nil without an error if they set no endpoint or
+// disable OpenTelemetry. It sends no request, so an unreachable collector is not an error. Errors name the invalid
+// variable and its allowed values.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -91,8 +87,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource returns the OpenTelemetry resource of this process. The variables come
-// last, so they take precedence.
+// newResource returns the OpenTelemetry resource of this process. Environment variables take precedence.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -102,8 +97,8 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// A failed call is retried for a few seconds, so that a restart of the collector loses
-// nothing and a missing collector is noticed soon.
+// Failed calls are retried for a few seconds: long enough for a restart of the collector, short enough to notice that
+// it is missing.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -137,8 +132,7 @@ func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version 
 	return err
 }
 
-// Close sends the pending data and stops. It returns when ctx ends at the latest; data
-// that was not sent by then is lost.
+// Close sends pending data and stops. Data not sent when ctx is done is lost.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
@@ -147,7 +141,7 @@ func (o *OTLP) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, o.cancelExports)()
 	var err error
 	if o.tracerProvider != nil {
-		// The provider does not shut down its processor when ctx has already ended.
+		// The provider does not shut down its processor if ctx is already done.
 		err = errors.Join(o.processor.Shutdown(ctx), o.tracerProvider.Shutdown(ctx))
 	}
 	if o.meterProvider != nil {
@@ -159,7 +153,7 @@ func (o *OTLP) Close(ctx context.Context) error {
 	return err
 }
 
-// stats returns the failures of traces and metrics, for those that are sent.
+// stats returns the failures of the enabled signals.
 func (o *OTLP) stats() []sinkStats {
 	if o == nil {
 		return nil
@@ -174,8 +168,8 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor passes on as many spans as the processor behind it can queue, and
-// counts the others as dropped. That processor would drop them silently.
+// boundedProcessor drops and counts spans that the underlying processor has no room for. That processor would drop
+// them silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -200,8 +194,7 @@ type spanExporter struct {
 	pending *atomic.Int64
 }
 
-// ExportSpans sends one batch. It always returns nil, because the error is recorded
-// here.
+// ExportSpans sends one batch. It returns nil, because the sink records the error.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -221,8 +214,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export sends all metrics. They are cumulative, so a failed call loses only
-// intermediate points.
+// Export sends all metrics. They are cumulative, so a failed call loses only intermediate points.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// otlpSettings says what the OTEL_ variables switch on.
+// otlpSettings are the signals enabled by the OTEL_ variables.
 type otlpSettings struct {
 	traces, metrics bool
 }
 
-// readOTLPSettings decides what to export. Nothing is exported unless an endpoint is
-// set: a worker must not look for a collector by itself. The exporters read the other
-// variables (endpoints, headers, certificates, timeouts, batches, the interval).
+// readOTLPSettings decides which signals to export. Without an endpoint nothing is exported, since a worker must not
+// look for a collector by itself. The exporters read the other variables.
 func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
 		return otlpSettings{}, nil
@@ -31,7 +30,7 @@ func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err er
 	return settings, err
 }
 
-// readSignal decides for traces or for metrics.
+// readSignal decides for traces or metrics.
 func readSignal(getenv func(string) string, signal string) (on bool, err error) {
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	if getenv(endpoint) == "" && getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") == "" {
@@ -61,8 +60,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	return true, nil
 }
 
-// checkSampler rejects values that the library would only report on standard error and
-// then ignore.
+// checkSampler rejects values that the library would only report on standard error and then ignore.
 func checkSampler(getenv func(string) string) error {
 	known := []string{"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
@@ -83,7 +81,7 @@ func checkSampler(getenv func(string) string) error {
 	return nil
 }
 
-// spanQueueSize returns OTEL_BSP_MAX_QUEUE_SIZE, or the default of the specification.
+// spanQueueSize returns OTEL_BSP_MAX_QUEUE_SIZE, or the specification's default.
 func spanQueueSize(getenv func(string) string) int {
 	if n, err := strconv.Atoi(strings.TrimSpace(getenv("OTEL_BSP_MAX_QUEUE_SIZE"))); err == nil && n > 0 {
 		return n

@@ -29,16 +29,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// collector is a receiver of OTLP over HTTP.
+// collector receives OTLP over HTTP.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex
 	spans   []*tracepb.Span
 	metrics []*metricspb.Metric
 	about   map[string]string
-	status  int           // answered instead of 200
-	hold    chan struct{} // closed to answer; nil answers at once
-	arrived chan struct{} // one for each request, where it has room
+	status  int           // returned instead of 200
+	hold    chan struct{} // responses wait until it is closed; nil does not wait
+	arrived chan struct{} // receives one value per request while there is room
 }
 
 func newCollector(t *testing.T) *collector {
@@ -50,7 +50,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// clearOTEL removes the OTEL_ variables of the environment.
+// clearOTEL unsets the OTEL_ environment variables.
 func clearOTEL(t *testing.T) {
 	t.Helper()
 	for _, v := range os.Environ() {
@@ -126,7 +126,7 @@ func (c *collector) set(status int, hold chan struct{}) {
 	c.status, c.hold = status, hold
 }
 
-// texts shows attributes as a map.
+// texts returns attributes as a map.
 func texts(attrs []*commonpb.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range attrs {
@@ -143,7 +143,7 @@ func open(t *testing.T, opts *OTLPOptions) *OTLP {
 	if err != nil || o == nil {
 		t.Fatalf("OpenOTLP: %v, %v", o, err)
 	}
-	t.Cleanup(func() { _ = o.Close(context.Background()) }) // a second time is harmless
+	t.Cleanup(func() { _ = o.Close(context.Background()) }) // a second Close is harmless
 	return o
 }
 
@@ -308,7 +308,7 @@ func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// lockedText is a strings.Builder for many goroutines.
+// syncBuffer is a strings.Builder that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -335,7 +335,7 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	for range 100 { // 200 spans: a gate that waited would wait forever
+	for range 100 { // 200 spans: a blocking processor would hang here
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 	}
@@ -356,7 +356,7 @@ func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
-		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // room comes back from a failure too
+		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // a failure frees room too
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {

@@ -12,21 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// The attributes by which a sender passes on its trace. They have the names of the
-// headers that they become.
+// Message attributes that carry the sender's trace. They are named after the headers they become.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
 	baggageAttribute = "baggage"
 )
 
-// maxState is the longest tracestate that everybody passes on, in bytes.
+// maxState is the maximum length of a tracestate that all implementations propagate, in bytes.
 const maxState = 512
 
-// Propagate returns the trace headers for a request that delivers a message: those of
-// the span in ctx, if there is one, and else those that the message carries. What is
-// not valid is left out, because receivers would drop the trace with it, or refuse the
-// request.
+// Propagate returns the trace headers for delivering a message: from the span in ctx if there is one, otherwise from
+// the message. Invalid values are omitted, since receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -52,7 +49,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 		}
 	}
 
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root of a trace of its own
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root of a new trace
 		t.Traceparent = traceparent(ctx)
 	} else if t.Traceparent != "" && len(state) <= maxState {
 		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {
@@ -62,8 +59,8 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-// creation returns the trace context in which a message was created, from its attributes
-// traceparent and tracestate, or from its X-Ray header.
+// creation returns the trace context in which a message was created, from its attributes traceparent and tracestate
+// or its X-Ray header.
 func creation(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc
@@ -89,19 +86,19 @@ func traceparent(ctx context.Context) string {
 	return headers[parentAttribute]
 }
 
-// carrier lets the propagator read the attributes of a message.
+// carrier lets the propagator read message attributes.
 type carrier struct{ m *queue.Message }
 
 // Get returns an attribute's value.
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Set does nothing: messages are never changed.
+// Set does nothing, since messages are immutable.
 func (carrier) Set(string, string) {}
 
-// Keys is not needed by the propagator.
+// Keys is not used by the propagator.
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns the value of an attribute that is printable text; else "".
+// textAttribute returns the value of an attribute if it is printable text, and "" otherwise.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {
@@ -113,7 +110,7 @@ func textAttribute(m *queue.Message, name string) string {
 	return ""
 }
 
-// isPrintable reports whether s is printable ASCII alone.
+// isPrintable reports whether s is printable ASCII.
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= 0x7f })
 }

@@ -95,7 +95,7 @@ func TestOnlyValidTraceHeadersArePropagated(t *testing.T) {
 	}
 	for _, test := range []struct {
 		kind  string
-		read  func(string) string // what is propagated of a value
+		read  func(string) string // returns the propagated form of a value
 		valid []string
 		not   []string
 	}{

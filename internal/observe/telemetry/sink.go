@@ -10,17 +10,17 @@ import (
 type sinkStats struct {
 	// sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
 	sink string
-	// errors counts the failed calls. Their data may have been sent again since.
+	// errors counts failed calls. Their data may have been sent later.
 	errors int64
-	// dropped counts the spans, or statistic sets of CloudWatch, that were dropped.
+	// dropped counts dropped spans or CloudWatch statistic sets.
 	dropped int64
 }
 
-// sink is a destination of telemetry. It logs when sending starts and stops failing,
-// so a collector that is down for a day causes two lines in the log.
+// sink is a destination of telemetry. It logs only when sending starts and stops failing, so a collector that is down
+// for a day causes two lines.
 type sink struct {
 	name string
-	data string // what is sent: "metrics", "traces" or "health"
+	data string // "metrics", "traces" or "health"
 	log  *slog.Logger
 
 	errors, dropped atomic.Int64
@@ -53,7 +53,7 @@ func (s *sink) stats() sinkStats {
 	return sinkStats{sink: s.name, errors: s.errors.Load(), dropped: s.dropped.Load()}
 }
 
-// loggerOrDiscard returns log, or a logger that writes nothing for nil.
+// loggerOrDiscard returns log, or a discarding logger if it is nil.
 func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

@@ -10,14 +10,13 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources return the current state. They are called when the metrics are read, each on
-// its own goroutine, and not again while a call is running or its result is younger
-// than a second. The metrics of a source that takes longer than two seconds are absent
-// from that reading. Each may be nil; then its metrics are always absent.
+// Sources return the current state. They are called when the metrics are read, each on its own goroutine, and not
+// while a call is running or its result is less than a second old. If a source takes longer than two seconds or is
+// nil, its metrics are absent.
 type Sources struct {
 	// Workers returns the status of all workers.
 	Workers func() []WorkerStatus
-	// Queues returns the number of messages in the queues.
+	// Queues returns the number of messages in each queue.
 	Queues func() []Queue
 	// Processes returns the status of the app's processes.
 	Processes func() []supervisor.Status
@@ -25,11 +24,11 @@ type Sources struct {
 	Tasks func() []periodic.TaskStatus
 	// Leader reports whether this instance is the leader.
 	Leader func() bool
-	// Limits returns the state of the limits of all targets.
+	// Limits returns the limiter state of all targets.
 	Limits func() []Limit
-	// Desired returns the number of processes, instances or pods that the load needs.
+	// Desired returns the number of processes, instances or pods that the load requires.
 	Desired func() int
-	// Certificates returns when the certificates in files expire.
+	// Certificates returns the certificate files and their expiry.
 	Certificates func() []Certificate
 }
 
@@ -38,8 +37,7 @@ type WorkerStatus struct {
 	// Queue and Target are the arguments of [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit is the limit of concurrent deliveries to the target that follows
-	// its speed; 0 for none.
+	// AdaptiveLimit is the concurrency limit that adapts to the target's speed, or 0.
 	AdaptiveLimit int
 }
 
@@ -48,30 +46,29 @@ type Queue struct {
 	Name string
 	// Visible, InFlight and Delayed are numbers of messages.
 	Visible, InFlight, Delayed int64
-	// OldestAge is the age of the oldest message, 0 when there is none. HasAge is false
-	// when the queue does not report it.
+	// OldestAge is the age of the oldest message, or 0 if the queue is empty. HasAge is false if the queue does not
+	// report it.
 	OldestAge time.Duration
 	HasAge    bool
 }
 
-// Limit is the state of the limits of one target. The zero value has no limits.
+// Limit is the limiter state of one target. The zero value has no limits.
 type Limit struct {
 	Target string
-	// Breaker is "closed", "open" or "half-open"; "" for no breaker.
+	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
 	Breaker string
-	// RateRefused, ConcurrencyRefused and BreakerRefused count how often a delivery had
-	// to wait since the start, by reason.
+	// RateRefused, ConcurrencyRefused and BreakerRefused count deliveries that had to wait since startup, by reason.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
-// Certificate is a file for TLS.
+// Certificate is a file used for TLS.
 type Certificate struct {
-	// Option is the name of the option that names the file.
+	// Option is the name of the option that sets File.
 	Option, File string
 	Expires      time.Time
 }
 
-// collect has the metrics of all sources read.
+// collect registers the metrics of all sources.
 func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Workers, sendWorkers)
 	var names boundedNames
@@ -80,7 +77,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			if p.State == supervisor.Finished {
-				continue // it is not meant to run
+				continue // not expected to run
 			}
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
@@ -112,7 +109,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends the limit of a target that several workers share once.
+// sendWorkers sends a limit shared by several workers of a target only once.
 func sendWorkers(out samples, workers []WorkerStatus) {
 	limits := map[string]int{} // by target
 	for i := range workers {
@@ -138,8 +135,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues sends the first queues, up to the bound. The others are left out,
-// because a sum of some of them would be misleading.
+// sendQueues sends the first queues, up to the limit. Others are omitted, because a partial sum would be misleading.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -169,14 +165,12 @@ func sendLimits(out samples, limits []Limit) {
 	}
 }
 
-// timestamp returns a time in seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// maxQueueNames limits the label values for queue names, because any client that may
-// create queues chooses them.
+// maxQueueNames limits the label values for queue names, because clients that create queues choose them.
 const maxQueueNames = 200
 
-// boundedNames keeps the first names and replaces all others by "other". The zero value has none.
+// boundedNames keeps the first names and replaces all others with "other". The zero value is empty.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// add adds the values of another set of the same metric. A set without samples takes those of the other.
+// add adds the values of another set of the same metric. An empty set becomes a copy of the other.
 func add(d, o *aws.Datum) {
 	if d.Samples == 0 {
 		d.Minimum = o.Minimum
@@ -21,17 +21,17 @@ func add(d, o *aws.Datum) {
 	d.Maximum = max(d.Maximum, o.Maximum)
 }
 
-// tally counts the deliveries from one queue in the current interval.
+// tally counts a queue's deliveries in the current interval.
 type tally struct {
 	queue string
 
 	mu       sync.Mutex
-	duration aws.Datum // its values only, in milliseconds
+	duration aws.Datum // values only, in milliseconds
 	failed   float64
 }
 
-// settled counts one delivery that the app answered or failed. A delivery that did
-// not reach the app, or that it throttled, does not count.
+// settled counts one delivery that the app answered or failed. Deliveries that did not reach the app or were
+// throttled do not count.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -45,9 +45,9 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the statistic sets of the interval to data and starts the next
-// interval. A whole interval without deliveries has one: no message was processed. A zero failure
-// would lower the share of failures, and a zero duration the average.
+// endInterval appends the interval's statistic sets to data and starts the next interval. A whole interval without
+// deliveries only reports that no message was processed: a zero failure would lower the failure ratio, and a zero
+// duration the average.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -79,12 +79,11 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	return append(data, processed, failures, duration)
 }
 
-// maxIntervals is the number of intervals that are kept while CloudWatch does not
-// accept data.
+// maxIntervals is the number of intervals kept while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals of data, which is ordered by time, until at
-// most limit intervals are left. No value is lost.
+// mergeOldest merges the oldest intervals of data, which is ordered by time, until at most limit remain. No value is
+// lost.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

@@ -12,15 +12,14 @@ import (
 
 // Options configure [New]. A nil *Options is valid.
 type Options struct {
-	// Version is the version of tendril, for tendril_build_info; may be "".
+	// Version is the version of tendril for tendril_build_info, or "".
 	Version string
 	// Sources are called when the metrics are read.
 	Sources Sources
-	// CloudWatch and OTLP get the events of workers as well; each may be nil. The
-	// caller starts and stops them.
+	// CloudWatch and OTLP also receive the workers' events. Each may be nil. The caller starts and stops them.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
-	// Logger gets errors of the collection of metrics; may be nil.
+	// Logger receives errors while collecting metrics. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -38,7 +37,7 @@ func New(opts *Options) *Telemetry {
 		t.opts = *opts
 	}
 	t.catalogue.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// Without labels, these are there from the start.
+	// Metrics without labels exist from the start.
 	for _, name := range []string{"tendril_cron_registry_errors_total", "tendril_leader_terms_total",
 		"tendril_leader_store_errors_total"} {
 		t.catalogue.counter(name)
@@ -50,7 +49,7 @@ func New(opts *Options) *Telemetry {
 	return t
 }
 
-// sinks returns the failures of what is sent elsewhere.
+// sinks returns the failures of all sinks.
 func (t *Telemetry) sinks() []sinkStats {
 	all := t.opts.OTLP.stats()
 	if t.opts.CloudWatch != nil {
@@ -59,8 +58,8 @@ func (t *Telemetry) sinks() []sinkStats {
 	return all
 }
 
-// Handler serves the metrics to Prometheus, in OpenMetrics format if requested.
-// Concurrent requests share one collection.
+// Handler serves the metrics to Prometheus, in OpenMetrics format if requested. Concurrent requests share one
+// collection.
 func (t *Telemetry) Handler() http.Handler {
 	opts := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, CoalesceGather: true}
 	if t.opts.Logger != nil {
@@ -69,8 +68,7 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.catalogue.registry, opts)
 }
 
-// Reloaded records the result of a reload of the settings or the tasks; nil means
-// success.
+// Reloaded records the result of reloading settings or tasks; nil means success.
 func (t *Telemetry) Reloaded(err error) {
 	t.catalogue.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {

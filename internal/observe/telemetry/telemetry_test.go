@@ -70,13 +70,13 @@ func newFullTelemetry() *Telemetry {
 	return t
 }
 
-// allMetrics returns the table of metrics, by name.
+// allMetrics returns all metrics, sorted by name.
 func allMetrics() []metricInfo {
 	return slices.SortedFunc(slices.Values(slices.Concat(countedMetrics(), readMetrics())),
 		func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 }
 
-// instructed is how a delivery ended of whose message an instruction says what is done.
+// instructed returns s with an instruction.
 func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
 	s.Instruction = i
 	return s
@@ -149,7 +149,7 @@ func emitAll(t *Telemetry) {
 	b.Expired("jobs", 6)
 }
 
-// read returns what Prometheus would get, tendril's own metrics only.
+// read returns the metrics Prometheus would get, limited to tendril's own.
 func read(t testing.TB, tel *Telemetry, accept string) string {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -169,7 +169,7 @@ func read(t testing.TB, tel *Telemetry, accept string) string {
 	return strings.Join(own, "")
 }
 
-// golden compares with a file, or writes it.
+// compareGolden compares with a file, or updates it.
 func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {

@@ -11,29 +11,27 @@ import (
 	"tendril/queue"
 )
 
-// TracerOptions describe the queue and the target of the deliveries of a [Tracer].
+// TracerOptions describe the queue and target of a [Tracer].
 type TracerOptions struct {
-	// Queue is the queue's name; QueueURL its URL, "" when unknown.
+	// Queue is the queue's name. QueueURL is its URL, or "" if unknown.
 	Queue, QueueURL string
-	// Target is the app's URL; "" for a Lambda function. Function is the
-	// function's name; "" for an app.
+	// Target is the app's URL, or "" for a Lambda function. Function is the function's name, or "" for an app.
 	Target, Function string
 }
 
-// Tracer creates the spans of the deliveries from one queue to one target. A nil
-// *Tracer creates none, at no cost. Its methods are safe for concurrent use.
+// Tracer creates the spans for deliveries from one queue to one target. A nil *Tracer creates none, at no cost. Its
+// methods are safe for concurrent use.
 //
-// A delivery has two spans: "process QUEUE" covers the delivery and is linked to the
-// context in which the message was created; its child "POST" or "invoke" covers the
-// request. Every delivery is a trace of its own, because a message may be delivered days
-// after it was sent, and more than once.
+// A delivery has two spans: "process QUEUE" covers the delivery and is linked to the context in which the message was
+// created; its child "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message
+// may be delivered days after it was sent, and more than once.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string // span names
 	processAttrs, callAttrs []attribute.KeyValue
 }
 
-// Tracer returns a tracer; nil when no traces are sent.
+// Tracer returns a tracer, or nil if traces are off.
 func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	if o == nil || o.tracer == nil {
 		return nil
@@ -52,10 +50,10 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans of one delivery, of one message or of a batch. The delivery
-// must use the returned context, from which [Propagate] gets the headers for the app.
-// end must be called once, with one result for each message; a missing one counts as
-// failed.
+// Begin starts the spans for delivering one message or a batch. The delivery must use the returned context, from
+// which
+// [Propagate] gets the headers for the app. end must be called once, with one result per message; a missing result counts
+// as failed.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -93,8 +91,7 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType returns the status, or the outcome when there was no answer. OpenTelemetry
-// requires few different values.
+// errorType returns the status, or the outcome if there was no response. OpenTelemetry requires few distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)
@@ -102,7 +99,7 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-// worst returns the result to show for a batch of n: the first that is not done.
+// worst returns the result that represents a batch of n: the first unsuccessful one.
 func worst(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {

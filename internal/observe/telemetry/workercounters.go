@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// The outcomes of deliveries, as a label. Of those up to outcomeDeadLetter the app had the message; messages with the
-// last three were never delivered to it.
+// Outcomes of deliveries, used as a label. Up to outcomeDeadLetter the app received the message; with the last three
+// it was never delivered.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -26,9 +26,8 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns the listeners of the worker that delivers messages from a queue to a
-// target. Listeners that have nothing to count are nil. Calling Settled allocates
-// nothing and takes well below a microsecond.
+// Worker returns listeners for the worker that delivers from a queue to a target. Unneeded listeners are nil. Settled
+// does not allocate and takes well below a microsecond.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
@@ -56,7 +55,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
-			if p.Throttled { // else no request was made to the target, and there was no delivery
+			if p.Throttled { // otherwise no request was made, so there was no delivery
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},
@@ -97,14 +96,14 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters count the deliveries from one queue to one target. What every message needs
-// is looked up once.
+// deliveryCounters count the deliveries from one queue to one target. Metrics needed for every message are looked up
+// once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
-	// deliveries are created when first needed: most pairs never occur.
+	// deliveries are created on first use, since most combinations never occur.
 	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
@@ -114,7 +113,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// These start at 0, so that the first failure shows as a change.
+	// These start at 0, so that the first failure is visible as a change.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)
@@ -122,7 +121,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 	return c
 }
 
-// delivery returns the counter of one outcome and one class of status.
+// delivery returns the counter for an outcome and the class of a status.
 func (c *deliveryCounters) delivery(outcome, status int) prometheus.Counter {
 	code := codeClass(status)
 	slot := &c.deliveries[outcome][code]

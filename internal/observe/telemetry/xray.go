@@ -7,17 +7,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxXRay is the longest X-Ray header that is read, in bytes.
+// maxXRay is the maximum length of an X-Ray header, in bytes.
 const maxXRay = 1 << 10
 
 var errXRay = errors.New("invalid X-Ray trace header")
 
-// parseXRay parses a trace context in the format of X-Ray:
+// parseXRay parses a trace context in X-Ray format:
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// The fields may have any order, and unknown fields are ignored. Root must be there,
-// once; without a valid Parent there is no span.
+// Fields may come in any order, and unknown ones are ignored. Root must occur exactly once; without a valid Parent
+// there is no span.
 func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
@@ -26,11 +26,11 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	for field := range strings.SplitSeq(header, ";") {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
-		case name == "" && !found: // as at the end
+		case name == "" && !found: // a trailing semicolon
 		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
 			return sc, errXRay
 		case name == "Root":
-			// The version, 8 digits of the time, 24 random digits.
+			// The version, 8 digits of time, 24 random digits.
 			if len(value) != 35 || value[:2] != "1-" || value[10] != '-' {
 				return sc, errXRay
 			}
@@ -38,7 +38,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 				return sc, errXRay
 			}
 		case name == "Parent":
-			sc.SpanID, _ = trace.SpanIDFromHex(value) // stays zero when it is not valid
+			sc.SpanID, _ = trace.SpanIDFromHex(value) // stays zero if invalid
 		case name == "Sampled":
 			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}
