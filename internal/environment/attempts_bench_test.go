@@ -19,9 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkFailing is the throughput of messages that fail three times each and are dead-lettered, by the worker and
-// the listeners of an environment, with their attempts
-// recorded and without. Rounds of both are interleaved; the medians and their ratio are reported.
+// BenchmarkFailing measures the throughput of messages that fail three times and are dead-lettered, with and without
+// recorded attempts. Rounds of both alternate; it reports the medians and their ratio.
 func BenchmarkFailing(b *testing.B) {
 	answer := `{"error":"missing customer_id","detail":"` + strings.Repeat("x", 200) + `"}`
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -48,8 +47,8 @@ func BenchmarkFailing(b *testing.B) {
 	b.ReportMetric(100*median(processor[0])/median(processor[1]), "%-by-cpu")
 }
 
-// processorTime is what the process has used so far, the app included: on a busy machine it says more than the time
-// that passed.
+// processorTime returns the CPU time used so far, including the app. On a busy machine it is more reliable than
+// elapsed time.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -58,7 +57,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// failAll has an app refuse messages until all are dead letters, and returns how many attempts a second that were.
+// failAll runs an app that rejects messages until all are dead-lettered, and returns attempts per second.
 func failAll(b *testing.B, address string, recorded bool) float64 {
 	const messages, receives = 2000, 3
 	dead := make(chan int, messages)

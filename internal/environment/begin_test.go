@@ -18,7 +18,7 @@ import (
 
 const minutely = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"* * * * *\"}\n"
 
-// localKeys are credentials for servers of our own.
+// localKeys sets credentials for local servers.
 func localKeys(t *testing.T) {
 	t.Helper()
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
@@ -27,8 +27,7 @@ func localKeys(t *testing.T) {
 	}
 }
 
-// TestTasksBegin: tasks that come while the environment runs are scheduled and elected
-// for like others, and end with it.
+// Tasks added at run time are scheduled and elected for like others, and end with the environment.
 func TestTasksBegin(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -47,8 +46,7 @@ func TestTasksBegin(t *testing.T) {
 	}
 }
 
-// TestTasksBeginWithoutAPast: what was due while this instance ran without the task is not
-// made up for, whatever an earlier one has enqueued.
+// Scheduled runs from before a task was added are not caught up, even if an earlier instance enqueued some.
 func TestTasksBeginWithoutAPast(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -76,7 +74,7 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 	eventually(t, "a leader", r.cron.leads)
 	clock.toNextMinute()
 	eventually(t, "a run of now", func() bool { return len(r.cron.tasks.History("tidy")) > earlier })
-	runs := r.cron.tasks.History("tidy") // the newest first
+	runs := r.cron.tasks.History("tidy") // newest first
 	for _, h := range runs[:len(runs)-earlier] {
 		if h.ScheduledAt.Before(began) {
 			t.Errorf("begun at %v, there is %+v", began, h)
@@ -87,8 +85,7 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 	}
 }
 
-// TestStopDuringABeginning: a registry that takes a question and never answers holds up
-// no stop.
+// A registry that accepts a request and never responds does not delay shutdown.
 func TestStopDuringABeginning(t *testing.T) {
 	localKeys(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -133,8 +130,7 @@ func TestStopDuringABeginning(t *testing.T) {
 	}
 }
 
-// TestRegistryComesLater: while there is no registry a reload says that nothing is scheduled,
-// and one after it has come schedules.
+// Without a registry, a reload reports that nothing is scheduled. A reload after it appears schedules the tasks.
 func TestRegistryComesLater(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
@@ -154,7 +150,7 @@ func TestRegistryComesLater(t *testing.T) {
 	defer front.Close()
 	dir := t.TempDir()
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs",
-		"registry-insecure": "true"}, // the proxy in front of the server cannot prove that it knows the token
+		"registry-insecure": "true"}, // the proxy cannot prove that it knows the token
 		func(e *Environment) {
 			e.opts.Bundle = &bundle.Bundle{Dir: dir}
 		})

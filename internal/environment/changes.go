@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// changes put new versions of the app, settings and tasks in force while the environment runs.
+// changes applies new versions of the app, settings and tasks while the environment is running.
 type changes struct {
 	opts     *Options
 	life     *lifecycle
@@ -26,22 +26,22 @@ type changes struct {
 	work     *pipelines
 	programs *programs
 	cron     *schedule
-	// changing holds one token: its holder may change the app's version, settings and tasks.
+	// changing holds one token, whose holder may change the app's version, settings and tasks.
 	changing chan struct{}
 }
 
-// DeployPath replaces the app's version by the one in a folder or an archive, ""
-// for what runs now, as [console.Options].Deploy has it.
+// DeployPath implements [console.Options].Deploy: it replaces the app with the version in a folder or archive, or
+// redeploys the current one for "".
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
-// rollBack replaces the app's version by one that served before, as [console.VersionOptions].Rollback has it.
+// rollBack implements [console.VersionOptions].Rollback.
 func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
 
-// restart restarts one process of the app, as [console.VersionOptions].RestartProcess has it.
+// restart implements [console.VersionOptions].RestartProcess.
 func (c *changes) restart(ctx context.Context, process string) (now string, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
-// deploy has a deployment begin, and logs why where it cannot.
+// deploy starts a deployment, or logs why it was rejected.
 func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
 ) (done api.DeployResult, err error) {
 	defer func() {
@@ -69,8 +69,8 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	return begin()
 }
 
-// awaitStart waits until the start is over, its hooks included where the app is ready:
-// what changes the environment comes after that.
+// awaitStart waits until startup completes. If the app is ready, it also waits for the hooks, since all changes must
+// come after them.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -78,8 +78,7 @@ func (c *changes) awaitStart(ctx context.Context) error {
 	return c.await(ctx, c.programs.app.StartHooks())
 }
 
-// await waits until a channel is closed. The error is [app.ErrStopped] when the environment ends
-// before, or ctx's.
+// await waits until a channel is closed. It returns [app.ErrStopped] if the environment stops first, or ctx's error.
 func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -94,7 +93,7 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// reload is reloadChanged for callers of the console.
+// reload calls reloadChanged for the console and logs a rejection.
 func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	done, err := c.reloadChanged(ctx)
 	if why := refusal(err); why != "" {
@@ -103,13 +102,13 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	return done, err
 }
 
-// reloadChanged puts in force what changed in the settings and in the bundle's folder since they were
-// read, and says what it did. Nothing is restarted that no change touches.
+// reloadChanged applies changes in the settings and in the bundle's folder, and describes them. Processes the changes
+// do not affect keep running.
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}
-	select { // after the deployment under way, which has read the settings, and perhaps the folder, before
+	select { // wait for a deployment in progress, which has already read settings and possibly the folder
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
@@ -125,7 +124,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 			return result, err
 		}
 		b = c.programs.app.CurrentBundle()
-	} else if b != nil { // of which only settings and tasks count: somebody else runs the app
+	} else if b != nil { // only settings and tasks matter, since the app runs elsewhere
 		if b, err = bundle.Open(b.Dir); err != nil {
 			return done, app.Refused(err)
 		}
@@ -134,8 +133,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 	return c.reloadSettings(ctx, b)
 }
 
-// reloadSettings puts in force what changed in the settings, wherever they stand, and
-// reads the periodic tasks again. The app is not touched.
+// reloadSettings applies changed settings from any source and reloads the periodic tasks. It does not touch the app.
 func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done api.ReloadResult, err error) {
 	change, err := c.change(b)
 	if err != nil {
@@ -163,7 +161,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 	return done, nil
 }
 
-// adopt puts a change of settings in force, and has get-config answer with it.
+// adopt applies a change of settings and updates get-config's answers.
 func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	c.work.tune(change, false)
 	if c.programs.app != nil {
@@ -173,8 +171,7 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	}
 }
 
-// change reads all settings again and says how they differ from those in force; b is
-// nil where there is no bundle.
+// change rereads all settings and compares them with the current ones. b may be nil.
 func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	cfg, change, err := c.compare(b, nil)
 	if cfg != nil {
@@ -183,14 +180,14 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// compare is change without a log line, for the settings file on disk or another one. The configuration is nil where
-// nothing can be read again, and after an error.
+// compare is change without logging. file replaces the settings file on disk unless it is nil. The configuration is
+// nil after an error, or if settings cannot be reread.
 func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
 	if b != nil && c.opts.Bundle != nil {
-		same := *b // the environment has its name, whatever the folder of a version
+		same := *b // the environment keeps its name in any version's folder
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		b = &same
 	}
@@ -202,7 +199,7 @@ func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Conf
 	return cfg, change, nil
 }
 
-// currentBundle is that of the version that serves; nil where there is no folder.
+// currentBundle returns the bundle of the serving version, or nil without a folder.
 func (c *changes) currentBundle() *bundle.Bundle {
 	if c.programs.app != nil {
 		return c.programs.app.CurrentBundle()
@@ -210,7 +207,7 @@ func (c *changes) currentBundle() *bundle.Bundle {
 	return c.opts.Bundle
 }
 
-// pending says how the settings, as they are in files now, differ from those in force.
+// pending compares the settings files on disk with the current settings.
 func (c *changes) pending() (change config.Change, err error) {
 	b := c.currentBundle()
 	if b != nil {
@@ -222,8 +219,8 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// logNotApplied logs what is not applied of a bundle that is read while the environment
-// runs, unless that was so before.
+// logNotApplied logs unsupported parts of a bundle that is read at run time, unless the bundle at startup had the
+// same.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -235,11 +232,11 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	}
 }
 
-// connections is the option that says how many deliveries are in work at once.
+// connections is the option for the number of concurrent deliveries.
 const connections = "http-connections"
 
-// keepConnections has a change of it wait for the next start where several queues share the deliveries, where a
-// function has as many processes, or where something else bounds them that was made for the number at the start.
+// keepConnections postpones a change of connections to the next start if the number was used to build something: a
+// pool of several queues, a function's processes, or a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -257,8 +254,7 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion refuses the bundle of a new version that must not be run, or whose periodic
-// tasks cannot be put in force.
+// checkVersion rejects the bundle of a new version that must not run or has invalid periodic tasks.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {
@@ -277,11 +273,11 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal is why a request over the console was not begun; "" if it was begun, since its
-// failure is logged anyway.
+// refusal returns why a console request was rejected, or "" if it was started, since its failure is logged
+// separately.
 func refusal(err error) string {
 	if begun := (*api.DeployError)(nil); err == nil || errors.As(err, &begun) {
 		return ""
 	}
-	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a problem's advice is on a line of its own
+	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a hint is on its own line
 }

@@ -24,10 +24,10 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// settingsFile is the file that a change is written to.
+// settingsFile is the file that changes are written to.
 type settingsFile struct {
 	file config.File
-	info fs.FileInfo // nil where there is no file yet
+	info fs.FileInfo // nil if the file does not exist yet
 }
 
 func (s *settingsFile) hash() string { return hashOf(s.file.Data) }
@@ -37,7 +37,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// place is the file's path for people, who may be in another folder.
+// place returns the absolute path, for people in another folder.
 func (s *settingsFile) place() string {
 	if abs, err := filepath.Abs(s.file.Path); err == nil {
 		return abs
@@ -45,8 +45,8 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile reads the file in force, or else the one that would be found first. The configuration is what the files
-// say now, nil where they are wrong.
+// settingsFile reads the settings file in use, or otherwise the first one that would be found. now is the
+// configuration on disk, or nil if it is invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.currentBundle(), nil)
 	f.file.Path = c.settings.now().ConfigFile
@@ -65,7 +65,7 @@ func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error)
 	return f, now, err
 }
 
-// configuration is every option in force, and how it is changed.
+// configuration describes every current option and how to change it.
 func (c *changes) configuration() api.Configuration {
 	f, _, err := c.settingsFile()
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
@@ -94,7 +94,7 @@ func (c *changes) configuration() api.Configuration {
 	return shown
 }
 
-// configQueue is the settings of one queue; those of the file can be changed where it has them in a map of their own.
+// configQueue describes the settings of one queue. They can be changed if the file has a map for the queue.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	locked = cmp.Or(locked, lockOfFile(f, "max of "+q.Name))
 	shown := api.ConfigQueue{Name: q.Name}
@@ -111,7 +111,7 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 	return shown
 }
 
-// lockOfFile says why the file cannot be changed in the place of an option; "" where it can.
+// lockOfFile returns why an option cannot be changed in the file, or "".
 func lockOfFile(f *settingsFile, name string) string {
 	_, err := config.EditFile(f.file, map[string]*string{name: nil})
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
@@ -132,14 +132,14 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 	return shown
 }
 
-// settingsPlan is a change of the settings file that was checked.
+// settingsPlan is a validated change of the settings file.
 type settingsPlan struct {
 	api.SettingsPreview
 	old settingsFile
 	new config.File
 }
 
-// previewChange says what a change of the settings file would do.
+// previewChange describes the effect of a change to the settings file.
 func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
 	plan, err := c.plan(change)
 	return plan.SettingsPreview, err
@@ -170,7 +170,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
-	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // what waits already is no part of this change
+	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // changes already pending are not part of this one
 		waits := pendingChanges(&before)
 		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
 			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
@@ -180,12 +180,12 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf is the scope that a change needs: that of the option that decides most.
+// scopeOf returns the scope required for a change: the one of its most sensitive option.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
 		option, _, _ := strings.Cut(name, " of ")
-		o, _ := config.Lookup(option) // what only queues have, weight and max, decides nothing more
+		o, _ := config.Lookup(option) // options that only queues have, weight and max, are not sensitive
 		if o.Name != "" {
 			code, access = code || o.Guard() == config.GuardCode, access || o.Guard() == config.GuardAccess
 		}
@@ -201,7 +201,7 @@ func fileLines(lines []config.EditedLine) []api.FileLine {
 	return all
 }
 
-// newWarnings are those of a configuration that the one of the start did not have.
+// newWarnings returns the warnings of a configuration that were not present at startup.
 func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	known := func(text string) bool {
 		return slices.ContainsFunc(c.opts.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
@@ -214,7 +214,7 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-// refuseLocked refuses to set what the file cannot change: something stronger has set it.
+// refuseLocked rejects options whose value in the file would be overridden by a stronger source.
 func (c *changes) refuseLocked(set map[string]*string) error {
 	var details []api.Detail
 	explained := c.settings.explanations()
@@ -226,7 +226,7 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 		}
 		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
 		if i < 0 {
-			continue // the file's editor says so
+			continue // reported by config.EditFile
 		}
 		if why := o.Lock(explained[i].From); why != "" {
 			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
@@ -239,7 +239,7 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
-// refusedChange is the refusal of a change that is wrong, with what is wrong by option.
+// refusedChange returns the error for an invalid change, with details per option.
 func refusedChange(set map[string]*string, err error) error {
 	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
 	var wrong *config.Error
@@ -249,7 +249,7 @@ func refusedChange(set map[string]*string, err error) error {
 	}
 	for _, p := range wrong.Problems {
 		d := api.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
-		for _, name := range slices.Sorted(maps.Keys(set)) { // by the name in the request
+		for _, name := range slices.Sorted(maps.Keys(set)) { // use the name from the request
 			option, _, _ := strings.Cut(name, " of ")
 			if o, found := config.Lookup(option); found && o.Name == p.Option {
 				d.Option = name
@@ -260,11 +260,11 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// problemText is an error for a person, on one line.
+// problemText formats an error on one line.
 func problemText(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// changeSettings writes a change into the settings file and puts in force what can be. Where anything fails, the file
-// is what it was.
+// changeSettings writes a change to the settings file and applies the live options. If anything fails, it restores
+// the file.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	if err := c.awaitStart(ctx); err != nil {
@@ -303,7 +303,7 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 	return plan.SettingsPreview, nil
 }
 
-// replaceSettings writes the new file and reads all settings again, as the next start will.
+// replaceSettings writes the new file and rereads all settings, as the next start will.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {
@@ -336,7 +336,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 	return change, refusedChange(nil, err)
 }
 
-// writeSettings replaces a file whole, and leaves it to the owner that it had.
+// writeSettings replaces a file atomically and keeps its owner.
 func writeSettings(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {
 	if err := datadir.Replace(path, data, mode); err != nil || old == nil {
 		return err

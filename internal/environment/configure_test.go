@@ -16,7 +16,7 @@ import (
 	"tendril/internal/config"
 )
 
-// configured runs an environment whose settings are in a file, below flags and variables.
+// configured runs an environment with a settings file, overridden by flags and variables.
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "tendril.yaml")
@@ -67,7 +67,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 	}
 	for name, want := range map[string]struct{ value, effect, locked string }{
 		"http-path":        {"/a", "reload", ""},
-		"http-connections": {"50", "restart", ""}, // which several queues share
+		"http-connections": {"50", "restart", ""}, // shared by several queues
 		"max-retries":      {"10", "restart", ""},
 		"mime-type":        {"text/plain", "reload", "set by the flag --mime-type, which overrides"},
 		"rate":             {"5/s", "restart", "set by the variable TENDRIL_RATE, which overrides"},
@@ -108,7 +108,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		shown.Changes[0].Name != "max-retries" || shown.Option("http-path").Where != file+":2" {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
-	// What waits already is no part of the next change.
+	// Pending changes are not part of the next one.
 	if preview, err = r.changes.previewChange(api.SettingsChange{Set: setting("http-path")}); err != nil ||
 		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
 		t.Errorf("%+v, %v", preview.Changes, err)
@@ -158,7 +158,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 		preview.Changes[0].Value != "(hidden)" {
 		t.Errorf("%+v, %v", preview, err)
 	}
-	// Somebody else may write the file from now on: it would be refused by the next start, and the old one is put back.
+	// If others can write the file, the next start would reject it, so the previous file is restored.
 	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +179,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 	}
 }
 
-// TestEveryLiveOptionIsReadInForce: an option that the table calls Live changes what deliveries and workers go by;
-// one that it does not waits for the next start. Each is changed in turn.
+// Changes each option in turn. Live options must affect deliveries and workers, others must wait for the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -215,7 +214,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 		sources.Flags[o.Name] = value
 		after, err := config.Load(sources)
 		if err != nil {
-			continue // one that something else must go with: it waits for a start
+			continue // requires another option, so it waits for a start
 		}
 		change := config.Changed(&before.Settings, after)
 		differs := !reflect.DeepEqual(readInForce(t, &before.Settings), readInForce(t, change.Settings))
@@ -231,7 +230,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce is all that a change of settings reaches: what workers are told, and what deliveries are made of.
+// readInForce returns everything a change of settings affects in workers and deliveries.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)

@@ -18,8 +18,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole opens the console's listener early, so that it can show the
-// start, and closes it late, so that it can show the drain.
+// startConsole opens the console early, to display the startup, and closes it late, to display the drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {
@@ -84,7 +83,7 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// hookQuiet pauses every queue until this process ends: who sends the webhook is about to end it.
+// hookQuiet pauses every queue until this process exits, because the sender of the webhook is about to end it.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)
@@ -95,7 +94,7 @@ func (e *Environment) hookQuiet(reason string) error {
 	return err
 }
 
-// consoleAccess is who may use the console, as the settings say.
+// consoleAccess returns the configured access rules for the console.
 func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 	access := console.Access{
 		Hosts: s.ConsoleHosts, Anyone: s.ConsoleAuth == config.ConsoleAuthNone, TokenDir: s.DataDir,
@@ -103,12 +102,12 @@ func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 		ClearText: s.ConsoleInsecure, Audit: audit,
 	}
 	for _, text := range s.ConsoleTrustedProxy {
-		access.TrustedProxies = append(access.TrustedProxies, netip.MustParsePrefix(text)) // as config wrote it
+		access.TrustedProxies = append(access.TrustedProxies, netip.MustParsePrefix(text)) // validated by config
 	}
 	return access
 }
 
-// Status is what the environment says about itself now.
+// Status describes the current state of the environment.
 func (e *Environment) Status() api.Status {
 	s := api.Status{StartedAt: e.instance.began, State: api.StateRunning, Backend: api.BackendEmbedded}
 	if e.settings.now().Backend == config.BackendSQS {

@@ -11,7 +11,8 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curves keeps what the charts of the console show. All but read is for the goroutine that reads the counters.
+// curves collects the data for the console's charts. Everything except read belongs to the goroutine that reads the
+// counters.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -22,9 +23,9 @@ type curves struct {
 	monitor  *health.Monitor
 	recorder *series.Recorder
 
-	counted map[string]time.Time // when each queue on Amazon SQS was counted last, by name
-	marked  time.Time            // end of the newest deployment that has a mark
-	leader  string               // who led last; "" for nobody
+	counted map[string]time.Time // last count of each queue on Amazon SQS, by name
+	marked  time.Time            // end of the last deployment with a mark
+	leader  string               // last known leader; "" if none
 }
 
 func newCurves(o *observer) *curves {
@@ -44,8 +45,8 @@ func (c *curves) start(context.Context) error {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// count reads the counters that exist. Of an embedded queue they are its ledger; of one on Amazon SQS, what this
-// instance received and finished.
+// count reads the counters: the ledger for an embedded queue, and this instance's receives and deletes for a queue on
+// Amazon SQS.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{} // by target
@@ -76,8 +77,7 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// countEmbedded reads the ledgers of the first queues: those that are worked on, with their dead-letter queues, and
-// then the others.
+// countEmbedded reads the ledgers of the first queues: those with a worker and their dead-letter queues, then others.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.lines {
@@ -95,7 +95,7 @@ func (c *curves) countEmbedded(r *series.Reading) {
 	}
 }
 
-// countOldest reads the age of the oldest message of a queue. Of one on Amazon SQS it is known when that was counted.
+// countOldest reads the age of a queue's oldest message. On Amazon SQS it is only known after each count.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	found, known := c.work.depths.read(l.queue.name, now)
 	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {
@@ -107,7 +107,7 @@ func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	r.Oldest, r.HasOldest = max(r.Oldest, found.oldest), true
 }
 
-// atMost returns how many of n deliveries the limit of the target lets begin.
+// atMost returns how many of n deliveries the target's limiter admits.
 func (p *pipeline) atMost(n int) int {
 	if p.limiter == nil {
 		return n
@@ -116,10 +116,10 @@ func (p *pipeline) atMost(n int) int {
 	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
 }
 
-// mark notes the deployments that ended, and who leads, where that changed since the last reading.
+// mark records deployments that ended and changes of the leader since the last reading.
 func (c *curves) mark(now time.Time) {
 	if a := c.programs.app; a != nil {
-		for _, d := range slices.Backward(a.Deployments()) { // the oldest first
+		for _, d := range slices.Backward(a.Deployments()) { // oldest first
 			if d.Over() && d.Ended.After(c.marked) {
 				c.marked = d.Ended
 				c.recorder.Mark(d.Ended, "deploy", deploymentMark(&d))
@@ -133,7 +133,7 @@ func (c *curves) mark(now time.Time) {
 	}
 	st := m.Election().Status()
 
-	leader := cmp.Or(st.Holder, c.leader) // nobody leads for the moment of a change
+	leader := cmp.Or(st.Holder, c.leader) // there is no leader for a moment during a change
 	if st.Leading {
 		leader = "this instance"
 	}
@@ -143,7 +143,7 @@ func (c *curves) mark(now time.Time) {
 	c.leader = leader
 }
 
-// deploymentMark is what the mark of a deployment says. What went wrong is not in it: that may hold a secret.
+// deploymentMark returns the text for a deployment, without the error, which may contain a secret.
 func deploymentMark(d *api.Deployment) string {
 	if d.State == api.DeployDone {
 		return d.To

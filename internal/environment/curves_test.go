@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// TestCurvesReadTheCounters of a running environment.
 func TestCurvesReadTheCounters(t *testing.T) {
 	t.Parallel()
 	finish := make(chan struct{})

@@ -20,34 +20,33 @@ import (
 
 const (
 	databaseFile = "queues.db"
-	claimFile    = "instance.lock" // of every environment
+	claimFile    = "instance.lock" // present in every environment
 )
 
-// dataFiles are the names of what an environment keeps in its data directory.
+// dataFiles lists the files an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
 	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
 
-// DataDirectory is the data directory of an environment that does not run. No other environment can start on it
-// until it is closed.
+// DataDirectory is the data directory of a stopped environment. No environment can start on it until it is closed.
 type DataDirectory struct {
-	// Path is the directory; "" when no environment ever ran on it.
+	// Path is the directory, or "" if no environment has ever run on it.
 	Path string
-	// Queues are the embedded queues in it, sorted, with the number of their messages.
+	// Queues lists the embedded queues with their message counts, sorted.
 	Queues []StoredQueue
 
-	release func() error // nil when nothing is locked
+	release func() error // nil if nothing is locked
 }
 
-// StoredQueue is an embedded queue of a [DataDirectory].
+// StoredQueue is an embedded queue in a [DataDirectory].
 type StoredQueue struct {
 	Name     string
 	Messages int64
 }
 
-// OpenDataDirectory locks the data directory of the settings and reads which queues are in it. The error wraps
-// [ErrConflict] when an environment, or 'tendril serve', runs there.
+// OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if an environment or
+// 'tendril serve' is running there.
 func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	d := &DataDirectory{}
 	entries, err := os.ReadDir(s.DataDir)
@@ -91,14 +90,14 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// isOwn reports whether tendril made a file of the data directory. ".NAME.123" is NAME, whose write was cut short.
+// isOwn reports whether a file belongs to tendril. ".NAME.123" is an interrupted write of NAME.
 func isOwn(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")
 	})
 }
 
-// Close lets other environments start on the directory again.
+// Close unlocks the directory.
 func (d *DataDirectory) Close() error {
 	release := d.release
 	if d.release = nil; release == nil {
@@ -107,8 +106,8 @@ func (d *DataDirectory) Close() error {
 	return release()
 }
 
-// Delete deletes the directory with everything that tendril keeps there, and closes it. Files of others stay, and
-// with them the directory; left are their names.
+// Delete deletes tendril's files and closes the directory. Other files remain, along with the directory, and are
+// returned as left.
 func (d *DataDirectory) Delete() (left []string, err error) {
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
@@ -123,7 +122,7 @@ func (d *DataDirectory) Delete() (left []string, err error) {
 	}
 	err = errors.Join(err, d.Close())
 	if len(left) == 0 {
-		_ = os.Remove(d.Path) // what is a mount point, or in a folder of root's, stays and is empty
+		_ = os.Remove(d.Path) // fails for a mount point or in a protected folder, which then remains empty
 	}
 	return left, err
 }

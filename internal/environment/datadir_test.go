@@ -11,8 +11,7 @@ import (
 	"tendril/internal/console/tokens"
 )
 
-// TestNothingIsLeftOfADataDirectory: a file that tendril keeps there and that Delete does not
-// know would be left.
+// Fails if tendril stores a file that Delete does not know.
 func TestNothingIsLeftOfADataDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	r := run(t, map[string]string{"data-dir": dir, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// TestMain lets this program be an app too: each POST takes until somebody gets /finish.
+// TestMain can also run as an app, in which each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
 		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 		})))
 }
 
-// TestADeploymentEndsWhileTheOldVersionWorks: its last hooks run at once, the next deployment is accepted, and the work
-// of both old versions is finished.
+// Its last hooks run immediately, the next deployment is accepted, and both previous versions finish their
+// deliveries.
 func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	t.Parallel()
 	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
@@ -52,7 +52,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	})
 	sendOne(t, r, "work")
 	eventually(t, "the message is in work", func() bool { return r.work.lines[0].status().InWork > 0 })
-	eventually(t, "the hook of the start", func() bool { // a later version would leave it out
+	eventually(t, "the hook of the start", func() bool { // a later version would skip it
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})
@@ -67,7 +67,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	if r.work.lines[0].status().InWork != 1 {
 		t.Error("the message is no longer in work")
 	}
-	// Its work done, it may be stopped before it has answered this one.
+	// It may be stopped before it responds, since its work is done.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
 		answer.Body.Close()
 	}
@@ -77,7 +77,6 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	}
 }
 
-// sendOne puts a message into the queue "jobs".
 func sendOne(t *testing.T, r *running, body string) {
 	t.Helper()
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {

@@ -13,54 +13,48 @@ import (
 )
 
 const (
-	// countInterval is the time between two calls for a queue on Amazon SQS, and maxCountAge how
-	// old the result may become.
+	// countInterval is the time between two calls per queue on Amazon SQS, and maxCountAge the maximum age of a
+	// result.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
 	// countTimeout limits one call.
 	countTimeout = 10 * time.Second
 )
 
-// depth is what one queue contains, as far as the queue reports it.
+// depth is the reported state of one queue.
 type depth struct {
-	// visible is the number of messages that can be received, and backlog that number
-	// with those that the worker holds without a free slot. inFlight and delayed are the
-	// messages that nobody can receive now.
+	// visible is the number of messages that can be received, and backlog adds messages the worker holds without a
+	// free slot. inFlight and delayed messages cannot be received now.
 	visible, backlog, inFlight, delayed int64
-	// oldest is the age of the oldest waiting message, 0 when none waits; it is known
-	// only if hasAge is true.
+	// oldest is the age of the oldest waiting message, or 0. It is known only if hasAge is true.
 	oldest time.Duration
 	hasAge bool
-	// deadLetters is the number of messages in the dead-letter queue, and deadLettered a
-	// counter that rises with each that is added. Both are known only if hasDeadLetters is
-	// true.
+	// deadLetters is the number of messages in the dead-letter queue, and deadLettered a counter of additions to it.
+	// Both are known only if hasDeadLetters is true.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// maxReceives is how often the queue delivers a message before it moves it to
-	// deadLetterQueue; 0 and "" without a redrive policy. Both are known only for a queue on
-	// Amazon SQS.
+	// maxReceives and deadLetterQueue come from the redrive policy, or are 0 and "" without one. They are known only
+	// for a queue on Amazon SQS.
 	maxReceives     int
 	deadLetterQueue string
 	// taken is when the queue reported this.
 	taken time.Time
 }
 
-// countedQueue is one queue to count, and the worker that receives from it.
+// countedQueue is one queue to count, with its worker.
 type countedQueue struct {
-	// name is the queue's name, and deadLetterQueue that of its dead-letter queue; "" for
-	// none.
+	// deadLetterQueue is "" without one.
 	name, deadLetterQueue string
-	// onSQS is the queue on Amazon SQS; nil for an embedded queue.
+	// onSQS is the queue on Amazon SQS, or nil for an embedded queue.
 	onSQS *aws.Queue
-	// held returns how many messages wait in the worker for a free slot, and how long the
-	// messages waited that began in the last minute; 0 when none began.
+	// held returns how many messages wait in the worker for a free slot, and how long messages waited whose delivery
+	// began in the last minute, or 0.
 	held func() (n int, longestWait time.Duration)
-	// setMaxReceives is called with each redrive policy that was read. It is required
-	// for a queue on Amazon SQS.
+	// setMaxReceives is called with each redrive policy read. It is required for a queue on Amazon SQS.
 	setMaxReceives func(int)
 }
 
-// depthCounter counts queues. All methods but run are safe for concurrent use.
+// depthCounter counts messages in queues. All methods except run are safe for concurrent use.
 type depthCounter struct {
 	queues map[string]countedQueue
 	broker *broker.Broker
@@ -70,13 +64,12 @@ type depthCounter struct {
 	mu       sync.Mutex
 	readings map[string]depth // of the queues on Amazon SQS
 
-	// deadLetterQueues are those found so far, nil for one that may not be read. Only run
-	// uses them.
+	// deadLetterQueues caches dead-letter queues, nil for inaccessible ones. It is used by run only.
 	deadLetterQueues map[string]*aws.Queue
 }
 
-// newDepthCounter returns a counter. b holds the embedded queues and may be nil without any; find
-// returns a queue on Amazon SQS by its name.
+// newDepthCounter returns a counter. b holds the embedded queues and may be nil if there are none. find returns a
+// queue on Amazon SQS by name.
 func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.Context, string) (*aws.Queue, error)) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, find: find, asked: make(chan struct{}),
@@ -88,7 +81,7 @@ func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.
 	return c
 }
 
-// read returns what waits in a queue; false when that is not known.
+// read returns the depth of a queue, and false if it is unknown.
 func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	q := c.queues[name]
 	if q.onSQS != nil {
@@ -106,14 +99,13 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	case r.backlog == 0:
 		r.oldest, r.hasAge = 0, true
 	case q.onSQS != nil:
-		// What has just begun is about as old as what comes next.
+		// A message whose delivery just began is about as old as the next one.
 		r.oldest, r.hasAge = longestWait, longestWait > 0
 	}
 	return r, true
 }
 
-// embedded returns what an embedded queue reports now; false when it does not exist, or is
-// closed.
+// embedded returns the current depth of an embedded queue, and false if it does not exist or is closed.
 func (c *depthCounter) embedded(name string) (depth, bool) {
 	ledger, err := c.broker.Ledger(name)
 	if err != nil {
@@ -131,8 +123,7 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	return r, true
 }
 
-// onSQS returns what a queue on Amazon SQS reported last; false when that is not known, or
-// too old.
+// onSQS returns the last reported depth of a queue on Amazon SQS, and false if it is unknown or too old.
 func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,8 +131,8 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the name of the dead-letter queue that a queue on Amazon SQS reported last; "" when it has
-// none, and when that is not known.
+// deadLetterQueue returns the last reported dead-letter queue of a queue on Amazon SQS. It returns "" if there isn't
+// one or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	r, known := c.onSQS(name, now)
 	if !known {
@@ -150,10 +141,10 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce is closed when each queue on Amazon SQS was asked once.
+// askedOnce returns a channel that is closed when each queue on Amazon SQS has been queried once.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run asks the queues on Amazon SQS each minute until ctx ends. It must be called once.
+// run queries the queues on Amazon SQS every minute until ctx is done. It must be called once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.NewTicker(countInterval)
@@ -173,10 +164,10 @@ func (c *depthCounter) run(ctx context.Context) {
 	}
 }
 
-// ask asks one queue. If it does not answer, its last reading is kept.
+// ask queries one queue. If that fails, the last reading is kept.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.onSQS)
-	q.setMaxReceives(r.maxReceives) // 0 after an error: the policy may have changed
+	q.setMaxReceives(r.maxReceives) // 0 after an error, since the policy may have changed
 	if err != nil {
 		return
 	}
@@ -187,7 +178,7 @@ func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	c.readings[q.name] = r
 }
 
-// deadLetters counts a dead-letter queue; false when it may not be read.
+// deadLetters counts a dead-letter queue, and returns false if it is inaccessible.
 func (c *depthCounter) deadLetters(ctx context.Context, name string) (int64, bool) {
 	if name == "" {
 		return 0, false
@@ -213,12 +204,12 @@ func (c *depthCounter) deadLetters(ctx context.Context, name string) (int64, boo
 	return r.visible, err == nil
 }
 
-// isFinal reports whether asking again would not help.
+// isFinal reports whether retrying is pointless.
 func isFinal(err error) bool {
 	return errors.Is(err, queue.ErrDenied) || errors.Is(err, queue.ErrNoQueue)
 }
 
-// askDepth asks a queue on Amazon SQS.
+// askDepth queries a queue on Amazon SQS.
 func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

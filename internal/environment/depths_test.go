@@ -72,10 +72,10 @@ func TestReadingOfAmazonSQSIsForgottenWhenItIsOld(t *testing.T) {
 	run, stop := context.WithCancel(t.Context())
 	stop()
 	c.run(run)
-	<-c.askedOnce() // closed also when there is nothing to ask
+	<-c.askedOnce() // closed even if there is nothing to query
 }
 
-// TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun: Amazon SQS does not tell how old its messages are.
+// Amazon SQS does not report the age of its messages.
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute

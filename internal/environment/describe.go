@@ -15,10 +15,10 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// UseBundle is what a description calls the folder of the app.
+// UseBundle is the name of the app's folder in a description.
 const UseBundle = "bundle"
 
-// The kinds of resources on AWS that package cloud does not know.
+// Kinds of AWS resources unknown to package cloud.
 const (
 	kindGroup    = "Auto Scaling group"
 	kindFunction = "Lambda function"
@@ -26,15 +26,15 @@ const (
 	kindMetrics  = "CloudWatch namespace"
 )
 
-// Describe says what an environment with these options would consist of, and what of it exists on AWS. Nothing is
-// started or created. ctx bounds what is asked of AWS; what is not known by then is noted.
+// Describe describes the environment these options would create and its resources on AWS. It starts and creates
+// nothing. ctx bounds queries to AWS; missing answers are noted.
 func (o *Options) Describe(ctx context.Context) api.Description {
 	d := o.describeOffline()
 	o.addResources(ctx, &d)
 	return d
 }
 
-// describeOffline is Describe without what exists on AWS.
+// describeOffline is Describe without resources on AWS.
 func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
 	d := api.Description{
@@ -75,7 +75,7 @@ func (o *Options) describeOffline() api.Description {
 	return d
 }
 
-// plannedQueue is a queue as 'tendril up' would make or find it.
+// plannedQueue describes a queue as 'tendril up' would create or find it.
 func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	s := &o.Config.Settings
 	q := api.DescribedQueue{Name: set.Name, Backend: set.Backend, URL: set.URL, FIFO: set.FIFO(),
@@ -99,7 +99,7 @@ func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	return q
 }
 
-// targetText names what the messages of a queue go to.
+// targetText names the target of a queue's messages.
 func (o *Options) targetText(set *config.QueueSettings) string {
 	path, _, _ := strings.Cut(set.HTTPPath, "?")
 	switch {
@@ -113,7 +113,7 @@ func (o *Options) targetText(set *config.QueueSettings) string {
 	return ownAddress(&o.Config.Settings) + path
 }
 
-// describedProcesses are what is started: the app, or the functions on this machine.
+// describedProcesses lists the processes to start: the app, or local functions.
 func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProcess) {
 	add := func(name, command string) {
 		p := api.DescribedProcess{Name: name, Command: withoutSecret(command)}
@@ -137,11 +137,11 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 	return all
 }
 
-// describedFiles are the files and folders that are read and written.
+// describedFiles lists the files and folders that are read and written.
 func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	add := func(use, path string) {
 		at, err := filepath.Abs(path)
-		if err != nil { // the working folder is gone
+		if err != nil { // the working folder was deleted
 			at = path
 		}
 		p := api.Place{Use: use, At: at}
@@ -179,7 +179,7 @@ func (o *Options) appPort() []api.Place {
 	return []api.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}
 }
 
-// describedOptions are options for the console.
+// describedOptions converts options for the console.
 func describedOptions(all []config.Explanation) (options []api.DescribedOption) {
 	for i := range all {
 		e := &all[i]
@@ -194,7 +194,7 @@ func describedOptions(all []config.Explanation) (options []api.DescribedOption) 
 	return options
 }
 
-// describeQueueSettings gives each queue its settings in force.
+// describeQueueSettings adds the current settings to each queue.
 func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation) {
 	for i := range all {
 		for _, explained := range all[i].Queues {
@@ -211,7 +211,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// optionValue is a value for the console, which never shows the query of a path.
+// optionValue returns a value for the console, without the query of a path.
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
@@ -220,7 +220,7 @@ func optionValue(name, value string, from config.Origin) api.OptionValue {
 	return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 }
 
-// withoutSecrets hides what looks like a password in the paths of tasks.
+// withoutSecrets hides likely passwords in the paths of tasks.
 func withoutSecrets(list []api.Task) []api.Task {
 	list = slices.Clone(list)
 	for i := range list {
@@ -229,10 +229,10 @@ func withoutSecrets(list []api.Task) []api.Task {
 	return list
 }
 
-// withoutSecret is a target or a command for people: hidden where a part of it looks like a password.
+// withoutSecret hides a target or command if part of it looks like a password.
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
-// addResources adds what exists on AWS. Of queues it fills in the attributes.
+// addResources adds existing AWS resources and the attributes of queues.
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	found, err := o.listCloud(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
 }
 
-// listCloud lists what of the environment is on AWS; nothing where it uses none of it.
+// listCloud lists the environment's resources on AWS, or nothing if it does not use AWS.
 func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	if o.QueuesOnly {
 		return nil, nil
@@ -274,7 +274,7 @@ func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	return inventory.List(ctx)
 }
 
-// missing says what of the settings does not exist on AWS.
+// missing lists configured resources that do not exist on AWS.
 func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
 	exists := func(name string) bool {
 		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })
@@ -300,7 +300,7 @@ func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (no
 	return notes
 }
 
-// sharedResources are what the settings name on AWS beside queues.
+// sharedResources lists configured AWS resources other than queues.
 func sharedResources(s *config.Settings) []api.Resource {
 	var all []api.Resource
 	add := func(kind, name string) {
@@ -333,7 +333,7 @@ func sharedResources(s *config.Settings) []api.Resource {
 	return all
 }
 
-// plannedScaling is what would be scaled, and its bounds; nil where nothing is.
+// plannedScaling returns the scaling target and its bounds, or nil without scaling.
 func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
 	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
@@ -348,7 +348,7 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// groupBounds are those of an Auto Scaling group, whose own hold unless others are set.
+// groupBounds returns the bounds for an Auto Scaling group. By default the group's own bounds apply.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {
@@ -360,7 +360,7 @@ func groupBounds(cfg *config.Config) (least, most int) {
 	return least, most
 }
 
-// electionText says how instances agree on the leader.
+// electionText describes how instances agree on a leader.
 func electionText(s *config.Settings) string {
 	switch {
 	case s.Leader == config.LeaderLocal:

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// planned describes what would run with flags as on a command line.
+// planned describes the environment for command-line flags.
 func planned(t *testing.T, flags map[string]string, change func(*Options)) api.Description {
 	t.Helper()
 	cfg, err := config.Load(config.Sources{Flags: flags, Environ: []string{"HOME=" + t.TempDir()}})
@@ -33,7 +33,7 @@ func planned(t *testing.T, flags map[string]string, change func(*Options)) api.D
 	return o.describeOffline()
 }
 
-// text is a description as the console sends it.
+// text returns a description as sent by the console.
 func text(t *testing.T, d *api.Description) string {
 	t.Helper()
 	data, err := json.Marshal(d)
@@ -136,7 +136,7 @@ func TestDescriptionNamesWhatIsUsedOnAWS(t *testing.T) {
 	}
 }
 
-// TestDescriptionOfARunningEnvironment: it has what the process uses, and what the files say by now.
+// It contains the process's current state and pending changes in files.
 func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tendril.yaml")
@@ -203,7 +203,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	}
 }
 
-// TestDescriptionOfQueuesServedAlone: every embedded queue.
+// Every embedded queue is described.
 func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	t.Parallel()
 	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
@@ -218,7 +218,7 @@ func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	}
 }
 
-// watch applies the alarms and the dashboard of an environment.
+// watch creates the alarms and dashboard of an environment.
 func watch(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	client, err := aws.OpenCloudWatch(t.Context(), nil)
@@ -237,7 +237,7 @@ func watch(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// TestDescriptionBeforeAndAfterTheStartOnSQS: what does not exist yet is announced, and what was created is owned.
+// Resources to be created are announced, and created ones are owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb", "cloudwatch"), "AWS_ACCESS_KEY_ID": "test",

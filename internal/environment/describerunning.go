@@ -14,11 +14,10 @@ import (
 	"tendril/queue"
 )
 
-// Describe says what the running environment consists of. ctx bounds what is asked of Amazon; what is not known by
-// then is noted.
+// Describe describes the running environment. ctx bounds queries to AWS; missing answers are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
 	s := e.settings.now()
-	now := *e.opts // with the version of the app that serves
+	now := *e.opts // with the serving version's bundle
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
@@ -49,7 +48,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 		d.Election = electionText(s)
 	}
 	d.Scaling = st.Scaling
-	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // off: nobody is to lead
+	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // no leader is needed if tasks are off
 		leader := e.cron.election.Status()
 		d.Leader = &leader
 	}
@@ -78,7 +77,7 @@ func pendingChanges(c *config.Change) (all []api.OptionChange) {
 	return all
 }
 
-// openPorts are the addresses of the listeners.
+// openPorts lists the listening addresses.
 func (e *Environment) openPorts() (all []api.Place) {
 	if e.instance.address != "" {
 		all = append(all, api.Place{Use: "console", At: e.instance.address})
@@ -89,7 +88,8 @@ func (e *Environment) openPorts() (all []api.Place) {
 	return append(all, e.opts.appPort()...)
 }
 
-// describeQueues reads the attributes of all queues at once. Where only queues are served, these are all.
+// describeQueues reads the attributes of all queues concurrently. If only queues are served, it describes every
+// embedded queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.lines) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
@@ -138,7 +138,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 		return found, err
 	}
 	found.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
-	return found, nil // the rest is among the resources
+	return found, nil // details are among the resources
 }
 
 func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {

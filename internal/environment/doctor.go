@@ -34,8 +34,8 @@ const (
 	cloudPatience  = 15 * time.Second
 )
 
-// Examine looks for what is wrong with an environment that would be started with these options. Nothing is started or
-// created. ctx bounds what is asked of others.
+// Examine finds problems with the environment these options would create. It starts and creates nothing. ctx bounds
+// queries to other servers.
 func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	x := &examiner{opts: o, settings: &o.Config.Settings}
 	for i := range o.Config.Queues {
@@ -54,11 +54,11 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// examineRunning looks for what is wrong with a running environment, its machine and what it works with. ctx bounds
-// what is asked of others.
+// examineRunning finds problems with a running environment, its machine and its dependencies. ctx bounds queries to
+// other servers.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	s := e.settings.now()
-	now := *e.opts // with the version of the app that serves
+	now := *e.opts // with the serving version's bundle
 	x := &examiner{opts: &now, settings: s, facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
@@ -86,7 +86,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	for _, l := range e.work.lines {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
-			described, _ = e.queues.describeQueue(ctx, l) // without attributes, it was deleted
+			described, _ = e.queues.describeQueue(ctx, l) // no attributes if it was deleted
 		}
 		x.addQueue(l.queue.settings(), &described)
 		last := &x.facts.Queues[len(x.facts.Queues)-1]
@@ -106,7 +106,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// levelOf is how bad a cause of the health is.
+// levelOf returns the severity of a health cause.
 func levelOf(s health.Status) doctor.Level {
 	switch s {
 	case health.Severe, health.Degraded:
@@ -117,7 +117,7 @@ func levelOf(s health.Status) doctor.Level {
 	return doctor.OK
 }
 
-// lookAtPort connects to an address that the environment listens on.
+// lookAtPort connects to an address the environment listens on.
 func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
 	ctx, cancel := context.WithTimeout(ctx, targetPatience)
 	defer cancel()
@@ -131,12 +131,12 @@ func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
 // examiner collects facts.
 type examiner struct {
 	opts     *Options
-	settings *config.Settings // in force
-	endpoint string           // where the running environment serves its queues; "" for none, or before a start
+	settings *config.Settings // current settings
+	endpoint string           // the running environment's queue endpoint; "" if none, or before a start
 	facts    doctor.Facts
 }
 
-// examine collects the facts that are the same for a process and for one that would be started.
+// examine collects the facts common to running and planned environments.
 func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	f := &e.facts
 	e.lookAtCloud(ctx)
@@ -154,7 +154,7 @@ func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	return doctor.Examination{Environment: e.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
 }
 
-// certificates are the files for TLS that are in use with these settings, or would be.
+// certificates lists the certificate files these settings use.
 func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	seen := map[[3]string]bool{}
 	add := func(option, file, key string) {
@@ -183,7 +183,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	return all
 }
 
-// addQueue adds a queue with what is known of an embedded one.
+// addQueue adds a queue with the known facts about an embedded one.
 func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
@@ -195,7 +195,7 @@ func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQ
 	e.facts.Queues = append(e.facts.Queues, q)
 }
 
-// queueTimes are the settings of time of one queue.
+// queueTimes returns the time settings of one queue.
 func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	t := doctor.Times{Visibility: set.VisibilityTimeout, Retention: set.RetentionPeriod, MaxRetries: s.MaxRetries,
 		TerminalCodes: set.TerminalCodes,
@@ -220,8 +220,8 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// plannedPorts finds out who listens where the environment would. Where one runs on the data directory, they are its
-// own, and what is looked at is to be deployed there.
+// plannedPorts checks the addresses the environment would listen on. If an environment is already running on the data
+// directory, it holds them itself and the check is skipped.
 func (e *examiner) plannedPorts() {
 	s := e.settings
 	if _, err := api.ReadInstance(s.DataDir); err == nil {
@@ -255,13 +255,13 @@ func (e *examiner) plannedPorts() {
 	}
 }
 
-// wordFor is the first word of what a port is for.
+// wordFor returns the first word of a port's purpose.
 func wordFor(use string) string {
 	word, _, _ := strings.Cut(use, ",")
 	return word
 }
 
-// nextFree is the next address, or the next port where there is no host, on which nobody listens; "" for none.
+// nextFree returns the next free address, or only the port if host is empty. It returns "" if none is free.
 func nextFree(host string, port int) string {
 	for next := port + 1; next < port+portTries; next++ {
 		switch free := isFree(host, next); {
@@ -274,7 +274,7 @@ func nextFree(host string, port int) string {
 	return ""
 }
 
-// holderOf names who listens on a port.
+// holderOf names the process or environment listening on a port.
 func holderOf(port int, running []api.Found) string {
 	for i := range running {
 		found := &running[i]
@@ -292,7 +292,7 @@ func holderOf(port int, running []api.Found) string {
 	return "another program"
 }
 
-// lookAtTargets asks the apps that tendril does not start.
+// lookAtTargets queries apps that tendril does not start.
 func (e *examiner) lookAtTargets(ctx context.Context) {
 	seen := map[string]bool{}
 	for i := range e.settings.Queues {
@@ -321,7 +321,7 @@ func (e *examiner) lookAtTargets(ctx context.Context) {
 	}
 }
 
-// targetTLS is how deliveries would reach the target of a queue; nil without TLS, and where the files cannot be used.
+// targetTLS returns the TLS configuration for a queue's target, or nil without TLS or with unusable files.
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
 		TLS: targetFiles(set)})
@@ -332,8 +332,7 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// proxyFiles are patterns of the files in which nginx has its time limits: those of this machine when it runs here, and
-// those of the bundle.
+// proxyFiles returns patterns for nginx files with timeouts: the bundle's, and the machine's if nginx runs locally.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -357,10 +356,10 @@ func isLocal(target string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// lookAtCloud adds what Amazon knows of the queues, its clock, and what the role may do.
+// lookAtCloud adds AWS's view of the queues, its clock, and the role's permissions.
 func (e *examiner) lookAtCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
-		return // nothing of the environment is on AWS
+		return // the environment does not use AWS
 	}
 	ctx, cancel := context.WithTimeout(ctx, cloudPatience)
 	defer cancel()
@@ -384,7 +383,7 @@ func (e *examiner) lookAtCloud(ctx context.Context) {
 	e.lookAtPermissions(ctx, e.lookAtSQS(ctx))
 }
 
-// resource finds a queue or table by its name or URL; nil where it does not exist.
+// resource returns a queue or table by name or URL, or nil.
 func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 	for i := range found {
 		if r := &found[i]; r.Name == name || url != "" && r.URL == url {
@@ -394,7 +393,7 @@ func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 	return nil
 }
 
-// lookAtQueue adds what exists of a queue on Amazon SQS.
+// lookAtQueue adds the actual state of a queue on Amazon SQS.
 func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 	r := resource(found, q.Name, q.URL)
 	if q.Missing = r == nil; q.Missing {
@@ -414,7 +413,7 @@ func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// lookAtSQS compares the clock with that of Amazon SQS, and returns where that is.
+// lookAtSQS compares the clock with Amazon SQS, and returns its endpoint.
 func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -439,8 +438,8 @@ func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// lookAtPermissions asks IAM what the role may do of all that the settings need. Where the queues are on a server that
-// is not Amazon's, there is nobody to ask.
+// lookAtPermissions asks IAM whether the role has all permissions the settings require. It skips this for an
+// SQS-compatible server other than Amazon's.
 func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
@@ -481,10 +480,10 @@ func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 	}
 }
 
-// simulate adds whether the actions of a statement are allowed on one resource.
+// simulate records whether the actions of a statement are allowed on one resource.
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
 	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
-		return nil // there is none
+		return nil // there is no dead-letter queue
 	}
 	denied, err := iam.Denied(ctx, caller, s.Action, on, s.Condition["StringEquals"])
 	if err != nil {
@@ -497,14 +496,14 @@ func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 	return nil
 }
 
-// resourceNames fill the gaps in the ARNs of a policy.
+// resourceNames replaces placeholders in the ARNs of a policy.
 type resourceNames struct {
 	account, region string
-	dead            []string // stand-ins and names of dead-letter queues, in pairs
+	dead            []string // placeholders and names of dead-letter queues, in pairs
 }
 
-// concrete is an ARN with the account and the region in the place of "*", and with the real name of a dead-letter
-// queue. A simulation takes a pattern for the name of a resource.
+// concrete fills in account, region and the name of a dead-letter queue. A simulation accepts patterns only in the
+// resource name.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

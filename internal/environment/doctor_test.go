@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// finding returns the first finding of that ID; one without a level where there is none.
+// finding returns the first finding with an ID, or a zero one.
 func finding(e *doctor.Examination, id string) doctor.Finding {
 	for _, f := range e.Findings {
 		if f.ID == id {
@@ -27,7 +27,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// expect compares the levels of findings, and looks for a text in each.
+// expect compares the levels of findings, and searches each for a text.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {
@@ -88,7 +88,7 @@ func TestExamineWhatWouldRun(t *testing.T) {
 		"clock":            {"", ""},
 	})
 
-	// An app behind a proxy, which somebody else runs, and one that is down.
+	// An external app behind a proxy, and one that is down.
 	cfg, err = config.Load(config.Sources{Environ: environ, Flags: map[string]string{"data-dir": data, "console": "off",
 		"listen": "127.0.0.1:0", "target": proxy.URL, "inactivity-timeout": "120"}})
 	if err != nil {
@@ -125,7 +125,7 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 	}
 }
 
-// TestExamineRunningTestsTheRealThing: what stopped working after the start is an error, not a line that says ok.
+// Parts that stopped working after startup are reported as errors.
 func TestExamineRunningTestsTheRealThing(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -149,18 +149,18 @@ func TestExamineRunningTestsTheRealThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent.Close()
-	r.instance.address = silent.Addr().String() // where nothing listens any more
+	r.instance.address = silent.Addr().String() // nothing listens there now
 
 	e := examineRunning(t.Context(), r.Environment)
 	expect(t, &e, map[string][2]string{
-		"health":            {"error", "are without an answer"}, // those that a deleted queue does not take come again
+		"health":            {"error", "are without an answer"}, // messages that could not be dead-lettered are retried
 		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
 		"port-console":      {"error", "nothing answers at " + silent.Addr().String()},
 		"port-queues":       {"ok", ""},
 	})
 }
 
-// fakeIAM answers the calls to IAM and STS; everything else goes on to another server.
+// fakeIAM answers calls to IAM and STS, and forwards everything else.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -190,7 +190,7 @@ func fakeIAM(t *testing.T, denied string) string {
 	return server.URL
 }
 
-// TestExamineOnSQS looks at queues of moto, with the permissions of a stand-in for IAM.
+// Examines queues on moto, with fake IAM permissions.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs"), "AWS_ACCESS_KEY_ID": "test",
@@ -224,7 +224,7 @@ func TestExamineOnSQS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nothing exists, and there is no IAM beside a server that is not Amazon's.
+	// Nothing exists, and a server other than Amazon's has no IAM.
 	expect(t, examine(map[string]string{"name": "shop"}), map[string][2]string{
 		"queue": {"ok", "'tendril up' creates it"}, "clock": {"ok", "Amazon SQS, http://127.0.0.1"},
 		"permissions": {"", ""},
@@ -261,7 +261,7 @@ func TestExamineOnSQS(t *testing.T) {
 		t.Errorf("the dead-letter queue is not asked for by its name: %s", last)
 	}
 
-	// moto has no simulation of policies, and a server that does not answer is one finding.
+	// moto cannot simulate policies, and a server that does not respond is one finding.
 	t.Setenv("AWS_ENDPOINT_URL_IAM", testpeer.Moto(t, "iam", "sts"))
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{
 		"permissions": {"warning", "could not be checked"}})

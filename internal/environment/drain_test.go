@@ -7,8 +7,7 @@ import (
 	"tendril/internal/config"
 )
 
-// TestDrainLimit: a replica that is retired has the time that a delivery to
-// it may take, by the settings in force then.
+// A retired replica gets the longest duration of a delivery to it, by the current settings.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute

@@ -14,8 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// TestTaskIsProtected: in a task of Amazon ECS the agent is told while long work runs, and
-// after the drain that it is over.
+// The ECS agent is notified while long work runs, and of its end after the drain.
 func TestTaskIsProtected(t *testing.T) {
 	var mu sync.Mutex
 	var asked []bool
@@ -58,8 +57,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 }
 
-// TestTaskIsLeftAlone: who wants to protect the task otherwise is not interfered with, and an
-// agent that does not answer is no matter of a stop.
+// Protection that is off is not touched, and an unresponsive agent does not delay shutdown.
 func TestTaskIsLeftAlone(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -90,7 +88,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestNoTask: an invalid variable stops the start.
+// An invalid variable fails the startup.
 func TestNoTask(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
 	z := sizing{opts: &Options{Logger: discard()}, settings: newSettings(new(config.Config))}

@@ -19,10 +19,10 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// anyLoopback is where the endpoint listens for the app, where it listens on nothing else that the app can use.
+// anyLoopback is the app's queue endpoint if it cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
-// serveBroker serves the embedded queues, where there are any, over the SQS protocol.
+// serveBroker serves the embedded queues, if any, over the SQS protocol.
 func (q *queues) serveBroker(context.Context) error {
 	if q.broker == nil {
 		return nil
@@ -54,8 +54,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken is the token that callers of the registry must show: the one that was set, else the one in the data
-// directory. Where it cannot be shared with the other environments of this user, they have to be given it.
+// ownToken returns the token for callers of the registry: the configured one, or otherwise the one in the data
+// directory. If it cannot be shared with this user's other environments, they have to be configured with it.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	if token = s.RegistryToken; token == "" {
@@ -73,7 +73,7 @@ func (q *queues) ownToken() (token string, err error) {
 	return token, nil
 }
 
-// openKeys reads the file of credentials, and makes a key pair for the app; nil where there is no such file.
+// openKeys reads the credentials file and creates a key pair for the app. Without a file it does nothing.
 func (q *queues) openKeys() (*access.Keyring, error) {
 	s := q.settings.now()
 	if s.Credentials == "" {
@@ -89,8 +89,8 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint listens on all that --listen names. Where the app cannot use that, since it is encrypted, a socket
-// or another machine's view of this one, it gets a loopback address of its own.
+// listenEndpoint listens on the addresses in --listen. If the app cannot use them, because of TLS, a socket or a
+// non-local address, it gets a loopback address of its own.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	s := q.settings.now()
 	var all []net.Listener
@@ -121,7 +121,7 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 			return nil, err
 		}
 		all = append(all, l)
-		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // any host will do on a socket
+		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // a socket accepts any host name
 	}
 
 	q.appEndpoint = q.endpoint
@@ -143,7 +143,7 @@ func scheme(s *config.Settings) string {
 	return "http://"
 }
 
-// encrypt puts TLS on a listener, where there is a certificate.
+// encrypt adds TLS to a listener if there is a certificate.
 func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	s := q.settings.now()
 	if s.TLSCert == "" {

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Environment is one worker environment: queues, a worker for each, an app, and the listeners around them.
+// Environment is one worker environment: queues, a worker for each, an app, and listeners.
 type Environment struct {
 	opts     *Options
 	life     *lifecycle
@@ -31,7 +31,7 @@ type Environment struct {
 	systemd  *serviceManager
 }
 
-// New builds an environment from checked settings. Nothing is opened yet.
+// New builds an environment from validated settings without opening anything.
 func New(opts Options) *Environment {
 	e := &Environment{opts: &opts, life: newLifecycle(), settings: newSettings(opts.Config)}
 	e.queues = &queues{opts: e.opts, life: e.life, settings: e.settings}
@@ -48,7 +48,7 @@ func New(opts Options) *Environment {
 	e.changes.changing <- struct{}{}
 	e.observe = e.newObserver()
 
-	// What the others report to, or ask of each other.
+	// Dependencies that would be circular otherwise.
 	e.work.observe = e.observe
 	e.cron.observe = e.observe
 	e.scale.decided = e.observe.history.decided
@@ -68,8 +68,8 @@ func (e *Environment) newObserver() *observer {
 	return o
 }
 
-// Run starts the environment, waits until stop is done or a part fails, and stops it again. It stops gently,
-// within Settings.ShutdownTimeout, or at once when now is done. A start that is not over by then is given up.
+// Run starts the environment, waits until stop is done or a part fails, and stops it. The stop is gentle, within
+// Settings.ShutdownTimeout, or immediate once now is done. A startup still in progress is abandoned.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -103,8 +103,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// lastPhase begins the stop: nothing says from now on that the service is up. The context
-// bounds it, for the cause [ErrLate], or [ErrCutShort] when now is done before.
+// lastPhase begins the shutdown; from here on nothing reports the service as up. The returned context is bounded,
+// with the cause [ErrLate], or [ErrCutShort] if now is done first.
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -116,8 +116,8 @@ func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	return ctx, func() { hurried(); cancel() }
 }
 
-// Start opens the queues and listeners, starts the app, and lets the worker run, whose gate the app's readiness
-// opens. When it fails, Stop undoes what was done.
+// Start opens queues and listeners, starts the app and runs the workers, whose gate opens when the app is ready.
+// After a failure, Stop undoes the completed steps.
 func (e *Environment) Start(ctx context.Context) error {
 	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
@@ -128,73 +128,72 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// startOrder returns the steps of the start. A stop is the reverse.
+// startOrder returns the start steps. A stop runs in reverse.
 func (e *Environment) startOrder() []func(context.Context) error {
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
-			e.observe.openTelemetry,        // before what it counts
+			e.observe.openTelemetry,        // before the counted events
 			e.queues.takeOver,              // before the directory is opened
-			e.openBroker,                   // fails where another environment has the data directory
-			e.instance.claim,               // no other environment may use the data directory
-			e.observe.history.totals.begin, // what the queues held before
+			e.openBroker,                   // fails if another environment uses the data directory
+			e.instance.claim,               // keeps other environments out of the data directory
+			e.observe.history.totals.begin, // records the initial contents of the queues
 			e.observe.history.open,         // the data directory is ours
-			e.startConsole,                 // shows the rest of the start, and the whole stop
-			e.instance.claimFiles,          // removed again when everything below has stopped
-			e.queues.serveBroker,           // its address is in the URLs of the queues
-			e.work.buildDepths,             // what metrics and curves read
-			e.observe.curves.start,         // ends before what it reads
+			e.startConsole,                 // displays the rest of the startup and the whole shutdown
+			e.instance.claimFiles,          // files are removed after everything below has stopped
+			e.queues.serveBroker,           // queue URLs contain its address
+			e.work.buildDepths,             // for metrics and curves
+			e.observe.curves.start,         // stops before the parts it reads
 			e.observe.watchProblems,        // all queues are known
-			e.announce,                     // now clients and the other commands may come
+			e.announce,                     // clients and other commands can connect now
 		}
 	}
 	return []func(context.Context) error{
-		e.cron.read,                    // bad settings and a bad cron.yaml create nothing
-		e.observe.openTelemetry,        // before what it counts, and ends after it
-		e.buildApp,                     // a PID file that cannot be written creates nothing; before what asks for the app
+		e.cron.read,                    // an invalid setting or cron.yaml must not leave anything behind
+		e.observe.openTelemetry,        // before the counted events, and stops after them
+		e.buildApp,                     // an unwritable PID file must not leave anything behind; before users of the app
 		e.queues.takeOver,              // before the directory is opened
-		e.openBroker,                   // fails where another environment has the data directory
+		e.openBroker,                   // fails if another environment uses the data directory
 		e.instance.claim,               // likewise
-		e.observe.history.totals.begin, // what the queues held before
-		e.observe.history.open,         // the data directory is ours; ends late, with the totals
-		e.openPauses,                   // before what asks which tasks are paused
-		e.programs.shareBundle,         // the app's user can read what was unpacked as root
-		e.observe.startHealth,          // before the console that shows it
-		e.startConsole,                 // shows the rest of the start, and the whole stop
-		e.instance.claimFiles,          // removed again when everything below has stopped
-		e.queues.serveBroker,           // its address is in the URLs of the queues
-		e.openQueues,                   // what the workers receive from
-		e.programs.facts.open,          // names the queues; read by what is started below
-		e.openTargets,                  // what their messages go to, and point to
+		e.observe.history.totals.begin, // records the initial contents of the queues
+		e.observe.history.open,         // the data directory is ours; stops late, with the totals
+		e.openPauses,                   // before paused tasks are looked up
+		e.programs.shareBundle,         // lets the app's user read files unpacked as root
+		e.observe.startHealth,          // before the console that displays it
+		e.startConsole,                 // displays the rest of the startup and the whole shutdown
+		e.instance.claimFiles,          // files are removed after everything below has stopped
+		e.queues.serveBroker,           // queue URLs contain its address
+		e.openQueues,                   // for the workers
+		e.programs.facts.open,          // names the queues; read by processes started below
+		e.openTargets,                  // targets of the queues
 		e.work.buildWorkers,            // their gates exist before the app that opens them
 		e.work.restorePauses,           // before anything is received
-		e.work.buildDepths,             // what health, scaling and metrics read
+		e.work.buildDepths,             // for health, scaling and metrics
 		e.cron.build,                   // needs the queues
 		e.scale.closeFleet,             // leaves its group after everything below has stopped
 		e.scale.protectTask,            // likewise
-		e.observe.watchProblems,        // which queues are received from is known
-		e.observe.curves.start,         // shows the drain, and ends before what it reads
-		e.announce,                     // now the other commands can follow the start of the app
+		e.observe.watchProblems,        // the queues with workers are known
+		e.observe.curves.start,         // displays the drain, and stops before the parts it reads
+		e.announce,                     // other commands can follow the start of the app now
 		e.startApp,                     // stops after the workers, since deliveries need it
-		e.work.runWorkers,              // stop after what produces messages; everything that asks other services comes later
-		e.scale.chooseTarget,           // may ask where this process runs, which may take a while
-		e.scale.openFleet,              // before the tasks, whose leader leads it
-		e.cron.run,                     // need a queue that is worked on; wait a moment for their registry
-		e.scale.runScaling,             // last to start and first to stop: nothing grows during a drain
+		e.work.runWorkers,              // stop after everything that produces messages; steps that query other services come later
+		e.scale.chooseTarget,           // may query where this process runs, which can take a while
+		e.scale.openFleet,              // before the tasks, whose leader also leads the fleet
+		e.cron.run,                     // need a queue with a worker; wait a moment for their registry
+		e.scale.runScaling,             // last to start and first to stop, so that nothing grows during a drain
 	}
 }
 
-// Stop drains and stops everything in reverse order of the start. ctx bounds the drain: when it is done,
-// deliveries are cut off, and the error wraps its cause. The app then has its grace, unless
-// [Environment.Run] was told to hurry.
+// Stop drains and stops everything in reverse start order. ctx bounds the drain: once it is done, deliveries are cut
+// off and the error wraps its cause. The app then gets its grace period, unless the stop is immediate.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
-	e.life.finishDrain(err) // where there was no worker to do it
+	e.life.finishDrain(err) // if there was no worker to do it
 	return err
 }
 
-// Hangup does what the signal HUP asks for: what changed in the settings and in the bundle's folder since they
-// were read takes effect, and nothing is restarted that no change touches. It is an error that nothing changed.
+// Hangup handles the HUP signal: it applies changes in the settings and in the bundle's folder without restarting
+// unaffected processes. It returns an error if nothing changed.
 func (e *Environment) Hangup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()
@@ -241,10 +240,10 @@ func (e *Environment) openTargets(ctx context.Context) error {
 			if account := e.cron.tasks.Account(); account != nil {
 				return account
 			}
-			return nil // while nothing is scheduled
+			return nil // until tasks are scheduled
 		}}
 	if s.PeriodicTrust == config.TrustRegistry {
-		t.known = func(ctx context.Context, id, path string) (bool, error) { // the tasks are made later
+		t.known = func(ctx context.Context, id, path string) (bool, error) { // tasks are created later
 			return e.cron.tasks.Known(ctx, id, path)
 		}
 	}
@@ -255,8 +254,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// announce writes down where the environment answers, for the other commands,
-// and tells the person who started it.
+// announce writes the files that let other commands find the environment, and prints the startup message.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err
@@ -269,6 +267,6 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
-// on; it reports whether they are paused now. The error says that there is no worker, or none yet.
+// Quiet pauses every queue until this process exits, or resumes all if all are already paused, and reports whether
+// they are paused now. It returns an error if there are no workers (yet).
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

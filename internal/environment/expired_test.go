@@ -10,8 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// TestExpiredMessageIsNotDone: what the worker deletes because its retention is
-// over counts as expired, and health warns of it.
+// A message deleted after its retention period counts as expired, and health warns of it.
 func TestExpiredMessageIsNotDone(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// facts are what get-config answers in this environment.
+// facts provides get-config's answers in this environment.
 type facts struct {
 	opts     *Options
 	life     *lifecycle
@@ -24,11 +24,11 @@ type facts struct {
 	getconfig.Folder
 }
 
-// startFacts is the version under which the answers are published that no version of an app has.
+// startFacts is the number of the answers published at startup. No version of an app has it.
 const startFacts = 0
 
-// open makes the folder with the answers, in the data directory where that is this environment's alone, and has it
-// answer about the bundle of the start.
+// open creates the folder with the answers, inside the data directory if this environment owns it, and publishes the
+// answers for the initial bundle.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -36,7 +36,7 @@ func (f *facts) open(context.Context) error {
 		return fmt.Errorf("finding the program of get-config: %w", err)
 	}
 	dir := s.DataDir
-	if s.Console == config.Off && f.queues.broker == nil { // it was not claimed
+	if s.Console == config.Off && f.queues.broker == nil { // the directory was not claimed
 		dir = ""
 	}
 	uid, gid := -1, -1
@@ -59,7 +59,7 @@ func (f *facts) open(context.Context) error {
 	return f.Serve(startFacts)
 }
 
-// Publish writes the answers about a version with these settings, as [app.Facts] has it.
+// Publish implements [app.Facts].
 func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
 	if s == nil {
 		s = f.settings.now()
@@ -67,7 +67,7 @@ func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	return f.Folder.Publish(version, f.describe(b, s))
 }
 
-// describe returns the answers about a bundle, nil for none, with these settings.
+// describe returns the answers for a bundle, which may be nil, with these settings.
 func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts {
 	home := f.queues.home()
 	properties := f.properties(b)
@@ -82,7 +82,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 		options[namespace][option] = value
 	}
 
-	own := map[[2]string]string{} // values in force of options that tendril knows
+	own := map[[2]string]string{} // current values of options known to tendril
 	for _, known := range s.Bundled() {
 		own[[2]string{known.Namespace, known.Option}] = known.Value
 		if known.Namespace == bundle.NamespaceWorker {
@@ -125,11 +125,11 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-// noProxy is what Elastic Beanstalk calls an environment without a proxy server.
+// noProxy is Elastic Beanstalk's name for an environment without a proxy server.
 const noProxy = "none"
 
-// properties are the variables of the app that the bundle or tendril sets. Others, which the app inherits, may hold
-// secrets that are stored nowhere yet; a process that inherits them too needs no file for them.
+// properties returns the app's variables set by the bundle or tendril. Inherited variables are omitted: they may
+// contain secrets that should not be stored, and processes that inherit them need no file.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	named := map[string]bool{}
 	if b != nil {
@@ -158,7 +158,7 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
-// isProvided reports whether tendril sets a variable whatever the app would inherit.
+// isProvided reports whether tendril always sets a variable, overriding an inherited value.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":
@@ -167,7 +167,7 @@ func isProvided(name string) bool {
 	return false
 }
 
-// appUser is the name of the user as whom the app runs.
+// appUser returns the name of the user the app runs as.
 func appUser(setting string) string {
 	if name, _, _ := strings.Cut(setting, ":"); name != "" {
 		return name

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// standInForSQS serves a queue with a dead-letter queue over the protocol of SQS, and returns the queue's URL.
+// standInForSQS serves a queue with a dead-letter queue over the SQS protocol, and returns the queue's URL.
 func standInForSQS(t *testing.T, name, dead string) (*broker.Broker, string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -57,7 +57,7 @@ func failingApp(t *testing.T) string {
 	return app.URL
 }
 
-// deadLetters receives what is in a dead-letter queue once there are n.
+// deadLetters receives the messages of a dead-letter queue once there are n.
 func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []queue.Message) {
 	t.Helper()
 	eventually(t, "the dead letters", func() bool {
@@ -71,8 +71,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// TestDeadLetterOnSQSSaysWhyItFailed: body, attributes and trace header are those of the message, and the queue did not
-// dead-letter it itself.
+// Body, attributes and trace header are preserved, and the queue itself did not dead-letter the message.
 func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -109,7 +108,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-// TestDeadLettersOfAFIFOQueueKeepTheirOrder, their groups, and take their ids for deduplication.
+// They also keep their groups, and use their IDs for deduplication.
 func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -133,7 +132,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestLastFailuresOnSQSSurviveARestart, and so does that a message was done later.
+// The record of a later success survives too.
 func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// TestFilterLooksAtWhatTheAppGets: at the message in an envelope of SNS, and not at runs of tasks.
+// The filter examines the message inside an SNS envelope, and ignores scheduled runs.
 func TestFilterLooksAtWhatTheAppGets(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:1:t",` +

@@ -17,8 +17,8 @@ import (
 	"tendril/queue"
 )
 
-// TestFleet runs environments in and beside an Auto Scaling group. moto stands
-// in for the cloud, and a server of ours for an instance's metadata.
+// TestFleet runs environments in and next to an Auto Scaling group. moto simulates AWS, and a local server the
+// instance metadata.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -34,8 +34,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// testMember: an instance of the group sets its size, is protected while it
-// works, and drains when it is taken away.
+// testMember: an instance sets the size of its group, is protected while it works, and drains when it is terminated.
 func testMember(t *testing.T, c *amazon) {
 	id := makeFleet(t, c)
 	var leaving atomic.Bool
@@ -101,7 +100,8 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testIdleLeader: what this instance measures does not shrink a group of three, and says so everywhere.
+// testIdleLeader: the measurements of one instance do not shrink a group of three, and the reason is displayed
+// everywhere.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -126,8 +126,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishing: the load goes to CloudWatch, shared among the instances that
-// the group has in service.
+// testPublishing: the load is published to CloudWatch, divided by the number of instances in service.
 func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -145,14 +144,14 @@ func testPublishing(t *testing.T, c *amazon) {
 		len(got) == 0 {
 		t.Fatalf("published: %s", c.metrics())
 	}
-	// One of 20 is in work, and there are 4 instances; SQS counts approximately.
+	// One of 20 messages is in flight, and there are 4 instances. SQS counts approximately.
 	if got[1] != "4.75" && got[1] != "5" {
 		t.Errorf("the backlog of each is %s, want 19 or 20 divided by 4", got[1])
 	}
 }
 
-// testNotAMember: a machine that is not an instance says so, and scales the group all
-// the same; its queue is another tendril's, by which a leader is elected.
+// testNotAMember: a machine outside the group reports that and still scales the group. Its queue is another
+// tendril's, which elects a leader.
 func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
@@ -165,7 +164,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	r := run(t, map[string]string{
 		"queue-url": server.queues.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
 		"scale-min-size":     "2",
-		"scale-measure-name": "BusyShare", "scale-period": "1s", // read often: the first readings come before the election
+		"scale-measure-name": "BusyShare", "scale-period": "1s", // short: the first readings come before the election
 	}, nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
 	eventually(t, "a warning", func() bool {
@@ -191,7 +190,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testOwnBounds: a fleet that runs keeps its size when nobody chose bounds.
+// testOwnBounds: a fleet keeps its size if no bounds are configured.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -213,8 +212,7 @@ func testOwnBounds(t *testing.T, c *amazon) {
 	}
 }
 
-// testNotScheduled: tasks that are not scheduled, for want of a leader, are shown, and in
-// nobody's way.
+// testNotScheduled: tasks that cannot be scheduled without a leader are displayed and do not interfere.
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
@@ -233,7 +231,7 @@ func testNotScheduled(t *testing.T, c *amazon) {
 	}
 }
 
-// testTasksInAFleet: whoever is in charge of the size enqueues the tasks that come later.
+// testTasksInAFleet: the leader of the fleet enqueues tasks added later.
 func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
@@ -253,7 +251,7 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 	}
 }
 
-// makeDead makes the queue jobs with a dead-letter queue that has some messages.
+// makeDead creates the queue jobs with messages in its dead-letter queue.
 func makeDead(t *testing.T, server *running, messages int) {
 	t.Helper()
 	b, ctx := server.queues.broker, t.Context()
@@ -274,7 +272,7 @@ func makeDead(t *testing.T, server *running, messages int) {
 	}
 }
 
-// fleetGroup is a group as the service describes it.
+// fleetGroup is a group as described by the service.
 type fleetGroup struct {
 	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
 	Instances []struct {
@@ -301,8 +299,7 @@ func group(t *testing.T, c *amazon) (g fleetGroup) {
 	return g
 }
 
-// makeFleet makes the group workers, of one instance, with a hook, and returns
-// the instance's id.
+// makeFleet creates the group workers with one instance and a lifecycle hook, and returns the instance ID.
 func makeFleet(t *testing.T, c *amazon) (id string) {
 	t.Helper()
 	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
@@ -314,7 +311,7 @@ func makeFleet(t *testing.T, c *amazon) (id string) {
 	return group(t, c).Instances[0].ID
 }
 
-// makeQueue makes the queue jobs, with so many messages, and returns its URL.
+// makeQueue creates the queue jobs with messages, and returns its URL.
 func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	t.Helper()
 	answer := c.ask(t, "sqs", "CreateQueue", "QueueName", "jobs", "Version", "2012-11-05")
@@ -328,7 +325,7 @@ func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	return found[1]
 }
 
-// startMetadata answers as the metadata service of an instance.
+// startMetadata simulates the metadata service of an instance.
 func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -349,7 +346,7 @@ func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 }
 
-// slowApp answers when it is released, and at once from then on.
+// slowApp blocks its responses until release is called.
 func slowApp(t *testing.T) (address string, release func()) {
 	t.Helper()
 	released := make(chan struct{})
@@ -361,7 +358,7 @@ func slowApp(t *testing.T) (address string, release func()) {
 	}))
 	release = sync.OnceFunc(func() { close(released) })
 	t.Cleanup(func() {
-		release() // a test that failed has not
+		release() // a failed test has not done so
 		app.Close()
 	})
 	return app.URL, release

@@ -10,8 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// A function has the user, the limits, the log files and the properties of the bundle
-// that an app would have.
+// A function gets the user, limits, log files and properties an app would get.
 func TestFunctionRunsAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	const show = `echo "user $(id -u):$(id -g), files $(ulimit -n), color $COLOR, token [$TENDRIL_CONSOLE_TOKEN]"; exec sleep 600`

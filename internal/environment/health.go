@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// queueStates are what health is told of each queue and its worker.
+// queueStates returns the health inputs for each queue and its worker.
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	for _, l := range p.lines {
 		set, st := l.queue.settings(), l.worker.Status()
@@ -45,7 +45,7 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	return all
 }
 
-// appState is what health is told of the app; false where none runs here.
+// appState returns the health inputs for the app, and false if none runs here.
 func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
 	if a == nil {
 		return st, false
@@ -70,8 +70,8 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// deploymentStates are what health is told of the last deployment; limit is how
-// long a version may take to be ready.
+// deploymentStates returns the health inputs for the last deployment. limit is how long a version may take to become
+// ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
@@ -79,7 +79,7 @@ func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operatio
 	case !d.Over():
 		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
 	}
-	if d.Aborted { // nothing was completed, and nothing failed
+	if d.Aborted { // an aborted deployment neither completed nor failed
 		return o, last
 	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
@@ -89,7 +89,7 @@ func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operatio
 	return o, last
 }
 
-// leaderState is what health is told of the leader of the periodic tasks, once they are there.
+// leaderState returns the health inputs for the leader, once the periodic tasks exist.
 func leaderState(m *tasks.Manager) health.LeaderState {
 	if off := m.Off(); off != "" {
 		return health.LeaderState{Tasks: m.Count(), Off: true, Error: off}
@@ -98,7 +98,7 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 	return health.LeaderState{Tasks: m.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
 }
 
-// taskStates are what health is told of the tasks that are paused or do not succeed.
+// taskStates returns the health inputs for paused and failing tasks.
 func taskStates(all []api.Task) (states []health.TaskState) {
 	for i := range all {
 		if t := &all[i]; t.State() != api.TaskScheduled {
@@ -109,14 +109,14 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass is how health counts a delivery; false when it does not.
+// deliveryClass returns how health counts a delivery, and false if it does not.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:
 		return health.Success, true
 	case s.Outcome == queue.Unreached:
 		return health.Unreached, true
-	case s.Outcome != queue.Failed: // nothing was tried
+	case s.Outcome != queue.Failed: // nothing was attempted
 		return 0, false
 	case s.Unsent:
 		return health.Unsent, true
@@ -125,18 +125,18 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	switch {
 	case class == health.Success && toFunction:
 		class = health.FailedInside
-	case class == health.Success: // but no success for this message
+	case class == health.Success: // but this message failed
 		class = health.Other
 	}
 	return class, !s.Aborted
 }
 
-// isFailedAttempt reports whether a delivery tried its message, and is to be kept with it.
+// isFailedAttempt reports whether a delivery is a failed attempt to be stored with its message.
 func isFailedAttempt(s *worker.Settled) bool {
 	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
 }
 
-// attemptOf is what the embedded queue keeps of a delivery that the console shows as d.
+// attemptOf returns the embedded queue's record of a delivery displayed as d.
 func attemptOf(s *worker.Settled, d *api.Delivery) broker.Attempt {
 	a := broker.Attempt{At: d.At, Instance: hostName(), Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Duration: s.Duration, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt}
@@ -147,7 +147,7 @@ func attemptOf(s *worker.Settled, d *api.Delivery) broker.Attempt {
 	return a
 }
 
-// hostName names this instance.
+// hostName identifies this instance.
 var hostName = sync.OnceValue(func() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -52,7 +52,7 @@ func TestDeliveriesAreCountedByHowTheyEnded(t *testing.T) {
 	}
 }
 
-// TestAProcessGivenUpIsTriedAgain: and the health says how often.
+// Health includes the retry interval.
 func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
@@ -100,8 +100,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// TestHealthOfAnEnvironment runs one beside an app, and asks what a platform
-// asks.
+// Runs an environment next to an app, and queries the probes of a platform.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -112,7 +111,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
 		"error-visibility-timeout": "0"}, func(e *Environment) {
-		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // its disk is not what is tested
+		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // without its disk
 	})
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -169,7 +168,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %v", r.observe.monitor.Report())
 	}
 
-	// Failures are Severe as soon as somebody asks.
+	// Failures are Severe as soon as health is queried.
 	status.Store(http.StatusInternalServerError)
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)

@@ -16,20 +16,20 @@ import (
 	"tendril/queue"
 )
 
-// history keeps what happened: events on disk, and the last lines of the log.
+// history stores events on disk and keeps the last log lines.
 type history struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 	queues   *queues
-	recent   *eventlog.Lines              // of the log
-	log      atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
+	recent   *eventlog.Lines              // last lines of the log
+	log      atomic.Pointer[eventlog.Log] // nil until the data directory is claimed, or without one
 	lost     losses
 	failed   failures
 	totals   totals
 }
 
-// newHistory returns one that listens to the log.
+// newHistory returns a history that observes the log.
 func newHistory(o *observer) *history {
 	h := &history{opts: o.opts, life: o.life, settings: o.settings, queues: o.queues, recent: eventlog.NewLines(),
 		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
@@ -40,7 +40,7 @@ func newHistory(o *observer) *history {
 	return h
 }
 
-// acted is told of what callers of the console did, or tried to do.
+// acted records actions of console users, including rejected ones.
 func (h *history) acted(a console.Act) {
 	text, fields := "console act", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
 		"status": strconv.Itoa(a.Status)}
@@ -56,7 +56,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
 }
 
-// open opens the log on disk. It ends after everything that is started later, and tells how that went.
+// open opens the event log. It is closed after all parts started later, and records how their shutdown went.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -82,7 +82,7 @@ func (h *history) open(context.Context) error {
 	h.log.Store(log)
 
 	h.life.steps.push("the events", func(context.Context) error {
-		h.lost.flush() // after all that reports losses
+		h.lost.flush() // after everything that reports losses
 		log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
 		return log.Close()
 	})
@@ -99,23 +99,23 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// stopText is the text of the last event of a run that was not killed.
+// stopText is the text of the final event, missing if the process was killed.
 const stopText = "environment stopped"
 
-// Happened records an event, where events are kept.
+// Happened records an event if an event log exists.
 func (h *history) Happened(e event.Event) {
 	if log := h.log.Load(); log != nil {
 		log.Happened(e)
 	}
 }
 
-// observe keeps each line of the log.
+// observe keeps a log line.
 func (h *history) observe(r *logging.Record) {
 	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
 		Text: r.Text})
 }
 
-// decided is told of the decisions about the size.
+// decided records scaling decisions.
 func (h *history) decided(d autoscale.Decided) {
 	made := d.Decision
 	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
@@ -130,13 +130,13 @@ func (h *history) decided(d autoscale.Decided) {
 	}
 }
 
-// kept is what the console shows.
+// kept returns the data for the console.
 func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent}
 }
 
-// settled remembers the last failure of a message on Amazon SQS, which is all that is known of a dead letter. An
-// embedded queue reports its dead letters itself. dead is "" where the message comes again.
+// settled records the last failure of a message on Amazon SQS, the only information about a dead letter there.
+// Embedded queues report their dead letters themselves. dead is "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
 		h.lost.add(deadText, w.name, dead, s.Reason, 1)

@@ -23,8 +23,8 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance is how the other commands find this environment: the claim of its data
-// directory, the console's address and token, and the files that hold them.
+// instance makes this environment discoverable for other commands: the claim on its data directory, the console's
+// address and token, and the files that contain them.
 type instance struct {
 	opts     *Options
 	life     *lifecycle
@@ -33,21 +33,21 @@ type instance struct {
 	work     *pipelines
 
 	began   time.Time
-	program api.Program // as it was at the start
-	address string      // at which this machine reaches the console; "" when off
-	token   string      // the console's; "" when off
-	// login makes the path of a link for a browser; nil when the console is off.
+	program api.Program // as started
+	address string      // local address of the console; "" if off
+	token   string      // token of the console; "" if off
+	// login returns the path of a login link for a browser. It is nil if the console is off.
 	login func(scopes ...string) string
-	// files are the data directory and the file that claims it.
+	// files identifies the data directory and its claim file.
 	files atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
 	written     bool
-	certificate string // the fingerprint of the console's; "" for plain HTTP
+	certificate string // fingerprint of the console's certificate; "" for plain HTTP
 }
 
-// claim makes this process the one that the other commands find in the data directory. The embedded queues have
-// a lock of their own there; an environment without any may not take the files of another one either.
+// claim registers this process as the owner of the data directory. Embedded queues have their own lock, but an
+// environment without any must not replace another one's files either.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -78,7 +78,7 @@ func (i *instance) claim(context.Context) error {
 	return nil
 }
 
-// dataDir is what health is told of the data directory.
+// dataDir returns the health inputs for the data directory.
 func (i *instance) dataDir() (st health.DataDirState) {
 	lost := error(nil)
 	if files := i.files.Load(); files != nil {
@@ -119,10 +119,10 @@ func (i *instance) listen() (net.Listener, error) {
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-// visible reports whether the other commands can find this environment.
+// visible reports whether other commands can find this environment.
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles has the files removed after the stop of everything that starts later.
+// claimFiles schedules the removal of the files for after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -130,7 +130,7 @@ func (i *instance) claimFiles(context.Context) error {
 			defer i.mu.Unlock()
 			i.written = false
 			if i.dataDir().Lost != "" {
-				return nil // those at the path are another's
+				return nil // the files at the path belong to another environment
 			}
 			return errors.Join(api.RemoveInstance(i.settings.now().DataDir), api.RemoveToken(i.settings.now().DataDir))
 		})
@@ -138,7 +138,7 @@ func (i *instance) claimFiles(context.Context) error {
 	return nil
 }
 
-// writeFiles lets the other commands find this environment.
+// writeFiles makes this environment discoverable.
 func (i *instance) writeFiles() error {
 	s := i.settings.now()
 	if i.token != "" {
@@ -157,7 +157,7 @@ func (i *instance) writeFiles() error {
 	return nil
 }
 
-// certificateChanged writes the instance file anew, where it is written already.
+// certificateChanged updates the instance file if it has been written.
 func (i *instance) certificateChanged(fingerprint string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -172,7 +172,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe is what the instance file says; the caller holds its lock.
+// describe returns the contents of the instance file. The caller holds the lock.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -190,7 +190,7 @@ func (i *instance) describe() *api.Instance {
 	return file
 }
 
-// greet prints the start: a few lines on a terminal, one event elsewhere.
+// greet prints the startup banner on a terminal, or logs one event otherwise.
 func (i *instance) greet() {
 	s := i.settings.now()
 	console := "off"

@@ -9,15 +9,15 @@ import (
 	"tendril/internal/config"
 )
 
-// knownInstances tells which instances of the environment are known to this one: itself, the holder of the lease of the
-// leader, and the members of its Auto Scaling group.
+// knownInstances lists the instances known to this one: itself, the leader by its lease, and the members of its Auto
+// Scaling group.
 type knownInstances struct {
 	scale  *sizing
 	self   *instance
 	status func() api.Status
 }
 
-// list returns them, this instance first.
+// list returns the known instances, this one first.
 func (k *knownInstances) list() api.Instances {
 	st := k.status()
 	self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
@@ -53,7 +53,7 @@ func (k *knownInstances) list() api.Instances {
 	return out
 }
 
-// processName is the name of this instance in the lease of the leader, as package leader has it.
+// processName returns the name of this instance in the leader's lease. It must match package leader.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -62,10 +62,10 @@ func processName() string {
 	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
-// addLeader marks who leads: this instance, or another one that is known by its lease alone.
+// addLeader marks this instance as leader, or adds the leader known from the lease.
 func addLeader(out *api.Instances, leader *api.Leader) {
 	switch self := &out.Instances[0]; {
-	case leader.Local: // nobody is elected
+	case leader.Local: // there is no election
 	case leader.Leading:
 		self.Leads = true
 		self.Term = leader.Term
@@ -76,7 +76,7 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	}
 }
 
-// addMembers adds the members of the group, of which this instance is one.
+// addMembers adds the members of the group, which includes this instance.
 func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, one := range group.Instances {
 		if one.ID == group.Self {
@@ -93,7 +93,7 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 	}
 }
 
-// aloneNotes say why no other instance can be there; nil where one can.
+// aloneNotes explains why there can be no other instance, or returns nil.
 func (k *knownInstances) aloneNotes() []string {
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
@@ -101,8 +101,8 @@ func (k *knownInstances) aloneNotes() []string {
 	return []string{"This is the only instance: no other one can use the queues in its data directory."}
 }
 
-// sharedNotes say what is not known of other instances that share the queue, and why. group is "" for none; sole is
-// whether this instance was declared to be the only one.
+// sharedNotes lists the limits of what is known about instances sharing the queue. group may be "". sole reports
+// whether this instance was declared the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS do not report themselves: only " +
 		"the one that leads is known, by its lease."}

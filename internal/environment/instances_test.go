@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// TestInstancesAreThoseThatAreKnown: the holder of the lease and the members of the group, and a reason for the rest.
+// The list contains the lease holder and the group's members, and explains what is missing.
 func TestInstancesAreThoseThatAreKnown(t *testing.T) {
 	t.Parallel()
 	group := fleet.Members{Group: "workers", Self: "i-1", At: time.Now(), Instances: []aws.GroupInstance{
@@ -20,9 +20,9 @@ func TestInstancesAreThoseThatAreKnown(t *testing.T) {
 		leader api.Leader
 		group  fleet.Members
 		sole   bool
-		want   string // the names
-		leads  string // the name of the one that leads
-		notes  string // a part of the notes
+		want   string // names
+		leads  string // name of the leader
+		notes  string // part of the notes
 	}{
 		"alone": {leader: api.Leader{Local: true, Leading: true}, want: "self", notes: alone},
 		"declared": {leader: api.Leader{Local: true, Leading: true}, sole: true, want: "self",

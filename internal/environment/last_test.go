@@ -14,9 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// TestWhatBecomesOfAMessage: the console tells of an attempt that runs, of the answer
-// with the token alone, and of the last attempt that the message goes to the
-// dead-letter queue.
+// The console displays an attempt in progress, the app's response with a token only, and whether the last attempt
+// leads to the dead-letter queue.
 func TestWhatBecomesOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
@@ -57,7 +56,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		strings.Contains(open.String(), "no such order") {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
-	// Of the redrive policy, what is in force counts.
+	// The current redrive policy counts.
 	l := r.work.lines[0]
 	for _, tt := range []struct {
 		name    string

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Errors that tell the command how an environment ended.
+// Errors that describe how an environment ended.
 var (
-	// ErrAppFailed: the app failed too often, or was not ready in time.
+	// ErrAppFailed means that the app failed too often or was not ready in time.
 	ErrAppFailed = errors.New("the app is not running")
-	// ErrLate: the drain took longer than the shutdown timeout; what was in flight goes back to the queue.
+	// ErrLate means that the drain exceeded the shutdown timeout. Messages in flight return to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
-	// ErrCutShort: as ErrLate, but since somebody asked for a stop at once.
+	// ErrCutShort means that an immediate stop was requested. Messages in flight return to the queue.
 	ErrCutShort = errors.New("the stop was cut short on request")
-	// ErrQueue: the queue cannot be used: there is none, no access, no answer.
+	// ErrQueue means that the queue does not exist, is inaccessible or does not respond.
 	ErrQueue = errors.New("the queue cannot be used")
-	// ErrSettings: a setting, or a variable of another system, is wrong.
+	// ErrSettings means that a setting or an environment variable is invalid.
 	ErrSettings = errors.New("the settings are wrong")
-	// ErrTarget: what messages are handed to cannot be used.
+	// ErrTarget means that the function is unusable.
 	ErrTarget = errors.New("the function cannot be used")
-	// ErrConflict: a port, or the data directory, is in use. The error's text
-	// says which; this one is only for errors.Is.
+	// ErrConflict means that a port or the data directory is in use. It is meant for errors.Is; the error's text has
+	// details.
 	ErrConflict = errors.New("in use")
 
 	errStarting = errors.New("the environment is still starting")
-	// errGivenUp is the error of a start that a stop ended.
+	// errGivenUp means that a stop interrupted the startup.
 	errGivenUp = errors.New("the start was abandoned")
 )
 
-// conflict is an [ErrConflict] with the text of another error.
+// conflict is an [ErrConflict] with another error's text.
 type conflict struct{ error }
 
 // Unwrap returns both errors.
@@ -40,8 +40,8 @@ func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-// steps is the stack of what must be undone: each part that was built or started puts its own end on top, and
-// stopping takes them down in reverse. A start that fails half way runs the same stack.
+// steps is a stack of shutdown functions. Each started part pushes one, and a stop or failed startup runs them in
+// reverse.
 type steps []step
 
 type step struct {
@@ -53,7 +53,7 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	*s = append(*s, step{name, stop})
 }
 
-// background runs a part until the stop reaches it, and waits for its end there.
+// background runs a part until its shutdown, which waits for it to return.
 func (s *steps) background(name string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var part sync.WaitGroup
@@ -61,8 +61,8 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs all steps, last in first out, each at most once, and joins their errors. A failing step does not
-// keep the ones below it from running. ctx bounds the whole: a step is expected to hurry once it is done.
+// unwind runs all steps, last in first out, each at most once, and joins their errors. A failed step does not stop
+// the others. ctx bounds all of them: steps hurry once it is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	for len(*s) > 0 {
@@ -79,20 +79,18 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// lifecycle holds the states that an environment goes through, in this order: announced, started,
-// draining, drained.
+// lifecycle holds the states of an environment, in this order: announced, started, draining, drained.
 type lifecycle struct {
 	steps steps
-	// announced is closed when the queues and their workers exist, started when the start is over, and
-	// ready when the app was ready for the first time.
+	// announced is closed when the queues and their workers exist, started when startup completes, and ready when the
+	// app first becomes ready.
 	announced, started, ready chan struct{}
-	// urgent is done when a stop is to be at once.
+	// urgent is done when the stop must be immediate.
 	urgent context.Context
-	// fatal receives the first reason to end that is not a stop: an app that failed too
-	// often, a listener that broke.
+	// fatal receives the first reason to shut down other than a stop: the app failed too often or a listener broke.
 	fatal chan error
-	// draining is closed when a stop begins, drained when no message is in work any
-	// more, with the outcome in drainErr.
+	// draining is closed when a stop begins. drained is closed when no message is in flight, with the outcome in
+	// drainErr.
 	draining, drained chan struct{}
 	drainOnce         sync.Once
 	drainErr          error
@@ -105,7 +103,7 @@ func newLifecycle() *lifecycle {
 	}
 }
 
-// running reports whether the start is over: before, nothing can be read.
+// running reports whether startup has completed. The parts must not be read before.
 func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
@@ -121,7 +119,7 @@ func isClosed(state <-chan struct{}) bool {
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
-// finishDrain notifies those who wait that no message is in work any more.
+// finishDrain reports that no message is in flight.
 func (l *lifecycle) finishDrain(err error) {
 	if !isClosed(l.drained) {
 		l.drainErr = err
@@ -129,7 +127,7 @@ func (l *lifecycle) finishDrain(err error) {
 	}
 }
 
-// Drain makes Run end and waits until every delivery is settled, or ctx is done.
+// Drain ends Run and waits until every delivery is settled or ctx is done.
 func (l *lifecycle) Drain(ctx context.Context) error {
 	l.beginDrain()
 	select {
@@ -140,7 +138,7 @@ func (l *lifecycle) Drain(ctx context.Context) error {
 	}
 }
 
-// fail ends the environment for a reason; the first one counts.
+// fail shuts the environment down with an error. The first one counts.
 func (l *lifecycle) fail(err error) {
 	select {
 	case l.fatal <- err:
@@ -148,15 +146,15 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped calls start, which ends with errGivenUp when a stop is asked for before
-// it is over: a build can take an hour, and an endpoint may never answer.
+// unlessStopped calls start, and returns errGivenUp if a stop is requested meanwhile. A build can take an hour, and
+// an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()
 	defer context.AfterFunc(stop, cancel)()
 	go func() {
 		select {
-		case <-l.draining: // asked for over the console
+		case <-l.draining: // stopped over the console
 			cancel()
 		case <-ctx.Done():
 		}

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Bounds of what LogState writes.
+// Limits for LogState.
 const (
-	maxStacks      = 4 << 20 // bytes of stacks that are read
+	maxStacks      = 4 << 20 // bytes of stacks read
 	maxStackGroups = 200     // lines about goroutines
-	maxStackDepth  = 24      // functions on one line
+	maxStackDepth  = 24      // functions per line
 	maxStateQueues = 200
 )
 
-// LogState writes to the log what an environment does now: all goroutines, those with the same stack on one line, then
-// its state and health, and each queue, worker and process. The goroutines come first, since the rest takes locks.
+// LogState logs the current state: goroutines grouped by stack, then the environment's state and health, and each
+// queue, worker and process. Goroutines come first, since the rest takes locks.
 func LogState(e *Environment) {
 	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())
@@ -27,7 +27,7 @@ func LogState(e *Environment) {
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
-	if !e.life.running() { // the parts are not there yet
+	if !e.life.running() { // the parts do not exist yet
 		log.Info("state of the environment", attrs...)
 		return
 	}
@@ -58,7 +58,7 @@ func LogState(e *Environment) {
 	}
 }
 
-// logQueues writes a line for each embedded queue.
+// logQueues logs each embedded queue.
 func (q *queues) logQueues(log *slog.Logger) {
 	if q.broker == nil {
 		return
@@ -77,7 +77,7 @@ func (q *queues) logQueues(log *slog.Logger) {
 	}
 }
 
-// readStacks returns the stacks of all goroutines, as the runtime writes them.
+// readStacks returns the stacks of all goroutines in the runtime's format.
 func readStacks() string {
 	buf := make([]byte, 64<<10)
 	for {
@@ -89,7 +89,7 @@ func readStacks() string {
 	}
 }
 
-// stackGroup is the goroutines that wait, or run, at the same place.
+// stackGroup is a group of goroutines at the same place.
 type stackGroup struct {
 	state, stack string
 	count        int
@@ -105,11 +105,11 @@ func logGoroutines(log *slog.Logger, stacks string) {
 	}
 }
 
-// stackHead is the first line of the stack of one goroutine.
+// stackHead matches the first line of a goroutine's stack.
 var stackHead = regexp.MustCompile(`^goroutine \d+(?: [^\[]*)?\[([a-zA-Z .()-]+?)(?:, [^\]]*)?\]:$`)
 
-// groupStacks counts goroutines by their state and the functions on their stack, the most frequent first. Arguments
-// and addresses are left out.
+// groupStacks counts goroutines by state and functions on the stack, most frequent first. Arguments and addresses are
+// omitted.
 func groupStacks(stacks string) (groups []stackGroup) {
 	at := map[stackGroup]int{}
 	for one := range strings.SplitSeq(strings.TrimSpace(stacks), "\n\n") {

@@ -9,16 +9,17 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// lossInterval is the least time between two events of the same text about one queue.
+// lossInterval is the minimum time between two events with the same text for a queue.
 const lossInterval = 10 * time.Second
 
-// The texts of these events.
+// Texts of the events.
 const (
 	deadText    = "messages dead-lettered"
 	expiredText = "messages past their retention period deleted"
 )
 
-// losses counts messages that were dead-lettered or deleted unprocessed, so that a thousand of them are one event.
+// losses combines messages that were dead-lettered or deleted unprocessed, so that a thousand of them cause one
+// event.
 type losses struct {
 	events event.Listener
 
@@ -28,14 +29,14 @@ type losses struct {
 
 type lossKey struct{ text, queue string }
 
-// lossGroup is what a queue lost since the first message.
+// lossGroup counts a queue's lost messages for one event.
 type lossGroup struct {
-	to, reason string // the last message's; "" for none
+	to, reason string // of the last message; may be ""
 	messages   int
 	timer      *time.Timer
 }
 
-// add counts n messages of a queue. They went to the queue to, and reason says why; both may be "".
+// add counts n messages of a queue. to is the queue they moved to and reason the cause; both may be "".
 func (l *losses) add(text, from, to, reason string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +53,7 @@ func (l *losses) add(text, from, to, reason string, n int) {
 	g.messages += n
 }
 
-// end records a group.
+// end records a group as an event.
 func (l *losses) end(key lossKey) {
 	l.mu.Lock()
 	g := l.waiting[key]

@@ -14,8 +14,8 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// NotUsed names everything in the bundle that an environment with these options does not act on, with the
-// reason and what to do instead; empty when everything counts, and without a bundle.
+// NotUsed lists everything in the bundle that these options ignore, with reasons and alternatives. It is empty if
+// nothing is ignored or there is no bundle.
 func NotUsed(opts *Options) []bundle.Finding {
 	b := opts.Bundle
 	if b == nil {
@@ -46,12 +46,12 @@ func NotUsed(opts *Options) []bundle.Finding {
 	return found
 }
 
-// AppliesMachine reports whether the sections of the bundle that change the machine are applied.
+// AppliesMachine reports whether the bundle's machine sections are applied.
 func (o *Options) AppliesMachine() bool {
 	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
 }
 
-// refuseMachine says why the sections of a bundle that change the machine cannot be applied; nil when they can.
+// refuseMachine returns an error if a bundle's machine sections cannot be applied.
 func refuseMachine(b *bundle.Bundle) error {
 	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
 		return err
@@ -60,8 +60,7 @@ func refuseMachine(b *bundle.Bundle) error {
 		"the option out")
 }
 
-// MissingPrograms names the programs that the bundle runs and that are not on this
-// machine; nothing where it runs none.
+// MissingPrograms lists programs the bundle runs that are not installed on this machine.
 func (o *Options) MissingPrograms() []bundle.Problem {
 	if o.Bundle == nil || len(o.Command) > 0 || !o.HasApp() {
 		return nil
@@ -78,8 +77,7 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(path, o.AppliesMachine() && os.Geteuid() == 0)
 }
 
-// unrunSteps names what a deployment does not run: a command takes the place of all
-// that the bundle runs, and where no app is run, nothing is prepared for it.
+// unrunSteps lists steps a deployment skips: all of the bundle's if a command replaces it, or if no app runs here.
 func (o *Options) unrunSteps() (found []bundle.Finding) {
 	why := ": the app is not started here"
 	switch {
@@ -113,8 +111,8 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld says why the app does not get an environment property of the bundle; ""
-// when it does, or when the one who starts tendril sets that variable.
+// Withheld returns why the app does not get an environment property of the bundle. It returns "" if it does, or if
+// the variable is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
@@ -123,7 +121,7 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	entry := p.Option + "=" + p.Value
 	option, isOption := config.Lookup(p.Option)
 	switch {
-	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // an option; set otherwise
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // an option, or set otherwise
 		return ""
 	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
 		return ""
@@ -134,8 +132,8 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
-// brokenLink says why a link of env.yaml gives the app nothing; "" when it does, or
-// when the variable is set by the one who starts tendril.
+// brokenLink returns why a link of env.yaml has no effect. It returns "" if it does, or if the variable is already
+// set.
 func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""
@@ -151,8 +149,8 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	return ""
 }
 
-// LinkedQueue returns the name of the queue that a link of env.yaml means: the one of that name, or the first
-// where it names this very environment; "" for another environment, whose queue is not known here.
+// LinkedQueue returns the queue a link of env.yaml refers to: the one with that name, or the first one if the link
+// names this environment. It returns "" for an unknown environment.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string
 	for i := range o.Config.Queues {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// observer watches the environment: its health, metrics, charts and events, and problems with stored messages.
+// observer watches the environment: health, metrics, charts, events, and problems with stored messages.
 type observer struct {
 	opts     *Options
 	life     *lifecycle
@@ -30,7 +30,7 @@ type observer struct {
 	instance *instance
 
 	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP // nil when no collector is named
+	otlp      *telemetry.OTLP // nil without a collector
 	monitor   *health.Monitor
 	curves    *curves
 	problems  *problems
@@ -38,7 +38,7 @@ type observer struct {
 	shown     *console.Deliveries // recent ones
 }
 
-// openTelemetry opens what metrics and traces are sent to.
+// openTelemetry opens the destinations of metrics and traces.
 func (o *observer) openTelemetry(ctx context.Context) (err error) {
 	o.otlp, err = telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: o.opts.Version, Service: o.settings.now().Name,
 		Logger: o.opts.Logger.Logger})
@@ -55,7 +55,7 @@ func (o *observer) openTelemetry(ctx context.Context) (err error) {
 	return err
 }
 
-// metricSources are what metrics are read from.
+// metricSources returns the sources of the metrics.
 func (o *observer) metricSources() telemetry.Sources {
 	sources := telemetry.Sources{
 		Workers: o.work.workerReadings, Queues: o.work.queueReadings, Limits: o.work.limitReadings, Leader: o.cron.leads,
@@ -75,7 +75,7 @@ func (o *observer) metricSources() telemetry.Sources {
 			return nil
 		},
 	}
-	if !o.opts.QueuesOnly { // else nothing is scaled
+	if !o.opts.QueuesOnly { // otherwise nothing is scaled
 		sources.Desired = func() int { return o.scale.scale().Desired }
 	}
 	return sources
@@ -122,7 +122,7 @@ func (o *observer) watchProblems(context.Context) error {
 	return nil
 }
 
-// startHealth judges until the stop is nearly over: the console shows the drain.
+// startHealth evaluates health until late in the shutdown, since the console displays the drain.
 func (o *observer) startHealth(context.Context) error {
 	o.life.steps.background("the health", o.monitor.Run)
 	return nil
@@ -142,13 +142,13 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 		Logger: o.opts.Logger.Logger,
 	})
 	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
-		cloud.Run(ctx) // which bounds its last call itself
+		cloud.Run(ctx) // bounds its last call itself
 		client.Close()
 	})
 	return cloud, nil
 }
 
-// workerEvents are the listeners of a queue's worker: the log, health, metrics, and the memory of deliveries.
+// workerEvents returns the listeners of a queue's worker: log, health, metrics and delivery history.
 func (o *observer) workerEvents(l *pipeline) *worker.Events {
 	w := l.queue
 	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
@@ -162,7 +162,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 					return
 				}
 				o.programs.forget(d.ID)
-				if w.embedded { // on Amazon SQS it was noted with its last attempt
+				if w.embedded { // on Amazon SQS it was recorded with its last attempt
 					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
 				}
 			},
@@ -175,7 +175,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 		})
 }
 
-// settled remembers and logs a delivery that ended.
+// settled records and logs a finished delivery.
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	w := l.queue
 	next := o.work.afterFailure(w, s)
@@ -204,7 +204,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }
 
-// brokerEvents are the listeners of the embedded queues: the log, the counters, health, and the memory of losses.
+// brokerEvents returns the listeners of the embedded queues: log, counters, health and losses.
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{

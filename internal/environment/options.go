@@ -10,37 +10,37 @@ import (
 	"tendril/internal/observe/logging"
 )
 
-// Options say what to build. Config and Logger are required.
+// Options configure an [Environment]. Config and Logger are required.
 type Options struct {
-	// Config holds the settings in force, and who set them.
+	// Config holds the settings and their origins.
 	Config *config.Config
-	// Bundle is the folder that holds the app; nil when there is none.
+	// Bundle is the app's folder, or nil.
 	Bundle *bundle.Bundle
-	// Command is the app's program and arguments; empty when the bundle's
-	// Procfile or Settings.Target says where the app is.
+	// Command is the app's program and arguments. It is empty if the bundle's Procfile or Settings.Target defines the
+	// app.
 	Command []string
-	// Announced is called when the other commands find this environment; nil for nothing.
+	// Announced is called when other commands can find this environment. It may be nil.
 	Announced func()
-	// Folder is where the environment was started: the absolute path of the app's folder, or the working folder.
+	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Load reads the settings anew with another bundle, to check it before it is deployed, and with another settings
-	// file, nil for that on disk. It is nil for no check.
+	// Load reloads the settings with another bundle, to validate it before it is deployed, and with another settings
+	// file, or the one on disk if file is nil. Load may be nil to disable reloading.
 	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)
-	// QueuesOnly serves the embedded queues without worker and app.
+	// QueuesOnly serves the embedded queues without workers and app.
 	QueuesOnly bool
-	// AppEnv is the environment that the app inherits, as NAME=value.
+	// AppEnv is the environment the app inherits, as NAME=value.
 	AppEnv []string
-	// Logger prints events, one line for each settled message, and the app's output.
+	// Logger prints events, settled messages and the app's output.
 	Logger *logging.Logger
-	// Memory is how many bytes this process may use; 0 for any number.
+	// Memory is the memory limit of this process in bytes; 0 means no limit.
 	Memory int64
-	// Terminal is whether a person reads the log on a terminal: the start then prints a link to the console.
+	// Terminal reports whether the log goes to a terminal. Startup then prints a link to the console.
 	Terminal bool
-	// Version is shown and sent in User-Agent.
+	// Version is displayed and sent in User-Agent.
 	Version string
 }
 
-// HasApp reports whether tendril runs the app, rather than standing beside it.
+// HasApp reports whether tendril runs the app itself.
 func (o *Options) HasApp() bool {
 	return len(o.Command) > 0 || o.Bundle != nil && len(o.Bundle.Processes) > 0
 }
@@ -48,7 +48,7 @@ func (o *Options) HasApp() bool {
 // runsHere reports whether a queue's function runs on this machine.
 func runsHere(set config.QueueSettings) bool { return set.Lambda != "" }
 
-// commandText says how the app is started, for a person.
+// commandText returns the app's command in parentheses.
 func (o *Options) commandText() string {
 	switch {
 	case len(o.Command) > 0:
@@ -59,7 +59,7 @@ func (o *Options) commandText() string {
 	return ""
 }
 
-// CronFile is the path of the file of tasks; "" when there is none.
+// CronFile returns the path of the task file, or "".
 func (o *Options) CronFile() string {
 	if o.Config.Cron == "" && o.Bundle != nil {
 		return o.Bundle.Cron
@@ -67,8 +67,8 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws are the options of a connection to Amazon. The region is that of the settings where one is
-// given, else what the environment, the profile or the metadata of the machine say.
+// aws returns the options for connections to AWS. Without a configured region, the SDK takes it from the environment,
+// profile or instance metadata.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {
@@ -80,7 +80,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// stateFolder is where this user's environments find each other; "" for a process without an environment.
+// stateFolder returns the folder where this user's environments find each other, or "" if AppEnv is empty.
 func (o *Options) stateFolder() string {
 	if len(o.AppEnv) == 0 {
 		return ""

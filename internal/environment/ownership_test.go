@@ -13,12 +13,11 @@ import (
 	"tendril/internal/config"
 )
 
-// TestRootAndFoldersOfOthers: root runs nothing that every user may write, and says who
-// else decides.
+// Root runs nothing that every user can write, and reports who else controls it.
 func TestRootAndFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		path            string // in the bundle, "" for its folder
+		path            string // within the bundle; "" for its folder
 		mode            os.FileMode
 		refused, warned string
 	}{
@@ -85,11 +84,11 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// TestRootRunsTheAppIfNobodyElseCanChangeIt: without a word about the app's user, root on a machine runs, with a warning,
-// what nobody else can change, and refuses everything else.
+// If no app user is configured, root runs code that nobody else can change, with a warning, and rejects everything
+// else.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		path    string // what is changed, below the folder "app" or ".." for its parent
+		path    string // changed path below the folder "app", or ".." for its parent
 		mode    os.FileMode
 		owner   int
 		refused string
@@ -129,7 +128,7 @@ func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 
 			for what, b := range map[string]*bundle.Bundle{"the app": b, "the function": nil} {
 				if b == nil {
-					t.Chdir(dir) // what is run without a bundle is run there
+					t.Chdir(dir) // without a bundle, code runs in the working folder
 				}
 				err := refuseRoot(&config.Settings{}, b, what, true)
 				want := strings.NewReplacer("DIR", dir, "PARENT", parent).Replace(c.refused)

@@ -15,8 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// TestQueueIsCreatedOnAmazon runs an environment without a named queue on moto, and one whose
-// queue another environment has.
+// Runs an environment without a named queue on moto, and another one whose queue belongs to a different environment.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -73,8 +72,7 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsListedIsCreatedAndDeleted compares the calls that reach Amazon with the list that
-// describe and terminate show.
+// Compares the calls that reach Amazon with the lists of describe and terminate.
 func TestOnlyWhatIsListedIsCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -20,19 +20,19 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// pausedFile holds the pauses that outlive a restart.
+// pausedFile stores pauses across restarts.
 const pausedFile = "paused.json"
 
-// pausedText is the reason of a pause without one.
+// pausedText is the default reason of a pause.
 const pausedText = "paused"
 
-// storedPauses is the content of the file: the reasons by the name of the queue or the task.
+// storedPauses is the content of the file: reasons by name of the queue or task.
 type storedPauses struct {
 	Queues map[string]string `json:"queues,omitempty"`
 	Tasks  map[string]string `json:"tasks,omitempty"`
 }
 
-// pauseFile keeps pauses in the data directory. What it holds is in force: a change that cannot be written is not made.
+// pauseFile stores pauses in the data directory. A change only takes effect if it can be written.
 type pauseFile struct {
 	path string
 
@@ -40,11 +40,11 @@ type pauseFile struct {
 	stored storedPauses
 }
 
-// ownsDataDir reports whether this environment keeps files in its data directory.
+// ownsDataDir reports whether this environment stores files in its data directory.
 func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
 
-// openPauses lets pauses be kept where the data directory is this environment's. file holds the periodic tasks; nil for
-// none.
+// openPauses enables stored pauses if this environment owns its data directory. file contains the periodic tasks and
+// may be nil.
 func (p *pipelines) openPauses(file *periodic.File) error {
 	if !p.queues.ownsDataDir() {
 		return nil
@@ -70,8 +70,8 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// openPauses reads the file; a missing one has no pauses. From a file that cannot be read it is not known what is
-// paused, so everything is: a delivery that somebody stopped must not start by itself.
+// openPauses reads the file; a missing one has no pauses. If it is unreadable, everything is paused: a stopped
+// delivery must not start by itself.
 func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
@@ -106,7 +106,7 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// change lets alter change the pauses. It fails if they cannot be written; a nil file keeps nothing.
+// change modifies the pauses with alter. It fails if they cannot be written; a nil file stores nothing.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -132,7 +132,6 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	return nil
 }
 
-// setPause adds or removes one pause.
 func setPause(pauses *map[string]string, name, reason string, paused bool) {
 	if delete(*pauses, name); !paused {
 		return
@@ -143,7 +142,7 @@ func setPause(pauses *map[string]string, name, reason string, paused bool) {
 	(*pauses)[name] = reason
 }
 
-// setQueues keeps that queues are paused, or no longer are.
+// setQueues stores that queues are paused or resumed.
 func (p *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
@@ -164,7 +163,7 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 	return maps.Clone(p.stored.Tasks), nil
 }
 
-// restore pauses the queues that were paused when the environment ran last, and says so.
+// restore pauses the queues that were paused in the last run, and logs it.
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {

@@ -22,10 +22,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// patience bounds what tests wait for; it says nothing about speed.
+// patience bounds waits in tests; it is not a performance requirement.
 const patience = 30 * time.Second
 
-// eventually waits until ask finds what it looks for.
+// eventually waits until ask returns true.
 func eventually(t *testing.T, what string, ask func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -40,7 +40,7 @@ func eventually(t *testing.T, what string, ask func() bool) {
 	}
 }
 
-// safeBuffer may be read while it is written to.
+// safeBuffer is safe for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -66,8 +66,7 @@ type running struct {
 	done chan error
 }
 
-// run starts an environment from settings as on a command line; change, unless
-// nil, may alter it before.
+// run starts an environment from command-line flags. change, if not nil, may modify it before.
 func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
 	t.Helper()
 	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
@@ -104,20 +103,19 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	return r
 }
 
-// end stops it and returns how that went.
+// end stops the environment and returns the result.
 func (r *running) end() error {
 	r.stop()
 	return <-r.done
 }
 
-// amazon is a stand-in for Amazon: moto, which knows all calls but the two of a
-// lifecycle action; these are only noted.
+// amazon simulates AWS with moto. It records the two lifecycle action calls, which moto does not know.
 type amazon struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []url.Values
 	puts  []string
-	// changes are the calls that create or delete something, as "CreateQueue BODY".
+	// changes records calls that create or delete something, as "CreateQueue BODY".
 	changes []string
 }
 
@@ -131,14 +129,14 @@ func startCloud(t *testing.T) *amazon {
 		t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(moto)
-	forward.ErrorLog = log.New(io.Discard, "", 0) // calls that were given up
+	forward.ErrorLog = log.New(io.Discard, "", 0) // canceled calls
 	c := &amazon{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
-		form, _ := url.ParseQuery(string(body)) // of other protocols nothing is asked
+		form, _ := url.ParseQuery(string(body)) // other protocols need no parsing
 		c.mu.Lock()
 		if strings.Contains(r.Header.Get("X-Amz-Target"), "PutMetricData") {
 			c.puts = append(c.puts, string(body))
@@ -168,7 +166,6 @@ func startCloud(t *testing.T) *amazon {
 	return c
 }
 
-// reset forgets everything.
 func (a *amazon) reset(t *testing.T) {
 	t.Helper()
 	res, err := http.Post(a.URL+"/moto-api/reset", "", nil)
@@ -181,21 +178,21 @@ func (a *amazon) reset(t *testing.T) {
 	a.calls, a.puts, a.changes = nil, nil, nil
 }
 
-// lifecycle returns the calls about a lifecycle action.
+// lifecycle returns the recorded lifecycle action calls.
 func (a *amazon) lifecycle() []url.Values {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.calls
 }
 
-// metrics returns the bodies of the calls that wrote metrics.
+// metrics returns the bodies of calls that wrote metrics.
 func (a *amazon) metrics() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return strings.Join(a.puts, "\n")
 }
 
-// changed returns the calls that created or deleted something since the last time.
+// changed returns the calls that created or deleted something since its last call.
 func (a *amazon) changed() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +201,7 @@ func (a *amazon) changed() []string {
 	return changes
 }
 
-// ask makes a call in the way of the query protocol, and returns its answer.
+// ask makes a call with the query protocol, and returns the response.
 func (a *amazon) ask(t *testing.T, service, action string, args ...string) string {
 	t.Helper()
 	form := url.Values{"Action": {action}, "Version": {"2011-01-01"}}

@@ -12,15 +12,15 @@ import (
 	"tendril/internal/worker"
 )
 
-// pipeline is one queue with its worker and the target of its messages.
+// pipeline is one queue with its worker and target.
 type pipeline struct {
 	queue   *workQueue
 	target  *target
 	worker  *worker.Worker
-	limiter *limit.Limiter // protects the target, for all pipelines that have it; nil where nothing does
+	limiter *limit.Limiter // protects the target, shared by its pipelines; may be nil
 }
 
-// deliveryLimit is the longest that a delivery may take; without a deadline, the longest that it may be silent.
+// deliveryLimit returns the longest duration of a delivery, or the longest silence if there is no deadline.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions
@@ -28,7 +28,7 @@ func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Du
 	return cmp.Or(set.Deadline, set.InactivityTimeout)
 }
 
-// isPaused reports whether a person paused a worker.
+// isPaused reports whether a user paused a worker.
 func isPaused(st worker.Status) bool {
 	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }

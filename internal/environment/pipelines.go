@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// pipelines work on the queues of this environment, in the order of the settings.
+// pipelines holds the pipeline of each queue, in the order of the settings.
 type pipelines struct {
 	opts     *Options
 	life     *lifecycle
@@ -29,13 +29,13 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	lines  []*pipeline   // none where queues are served alone
-	pool   *worker.Pool  // what several queues share; nil for one
-	depths *depthCounter // of the messages that wait in the queues
-	pauses *pauseFile    // nil where nothing is kept in the data directory
+	lines  []*pipeline   // empty if only queues are served
+	pool   *worker.Pool  // shared by several queues; nil for one
+	depths *depthCounter // of the queues
+	pauses *pauseFile    // nil if the data directory is not used
 }
 
-// lineOf returns the pipeline of a queue by its name; nil when there is none.
+// lineOf returns the pipeline of the named queue, or nil.
 func (p *pipelines) lineOf(name string) *pipeline {
 	if i := slices.IndexFunc(p.lines, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
 		return p.lines[i]
@@ -43,7 +43,7 @@ func (p *pipelines) lineOf(name string) *pipeline {
 	return nil
 }
 
-// inOrder returns the pipelines in the order of [queues.joiningOrder].
+// inOrder returns the pipelines in [queues.joiningOrder].
 func (p *pipelines) inOrder() (lines []*pipeline) {
 	for _, w := range p.queues.joiningOrder() {
 		lines = append(lines, p.lines[w.index])
@@ -51,14 +51,14 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder returns the queues as their workers join the pool, which is their strict order: the queues that only
-// periodic tasks use come first, since their messages are few and due.
+// joiningOrder returns the queues in the order in which their workers join the pool, which is their strict priority.
+// Queues used only by periodic tasks come first, since their messages are few and due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
-	return append(slices.Clone(q.all[len(others):]), others...) // those for tasks were opened last
+	return append(slices.Clone(q.all[len(others):]), others...) // task queues were opened last
 }
 
-// tuningOf is the part of the settings in force that a worker applies at once.
+// tuningOf returns the settings a worker applies without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
@@ -68,8 +68,8 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings: new deliveries use them, and nothing is restarted for it. Where new replicas of the
-// app take over, the present ones go on as they are.
+// tune applies changed settings: new deliveries use them, and nothing is restarted. With newReplicas the current
+// replicas of the app are unaffected.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -91,9 +91,9 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit is how long a replica of the app that is retired may finish its work: as long as a delivery to it
-// may take, but never so long that a deployment, which waits for it, outlasts its own limit. A delivery without
-// a deadline may take any time, since each byte from the app begins its silence anew.
+// drainLimit returns how long a retired replica may drain: the longest duration of a delivery to it, limited so that
+// a deployment does not exceed its own limit. Without a deadline a delivery may take forever, since each byte from
+// the app restarts the inactivity timeout.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -105,7 +105,7 @@ func (p *pipelines) drainLimit() time.Duration {
 	return max(min(longest, most), p.settings.now().ShutdownTimeout, time.Second)
 }
 
-// gate tells the workers that deliver to the app whether it is ready.
+// gate opens or closes the gates of the workers that deliver to the app.
 func (p *pipelines) gate(open bool, reason string) {
 	for _, l := range p.inOrder() {
 		if l.queue.settings().ToOwnApp() {
@@ -114,7 +114,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// pause stops receiving from a queue, also after a restart; "" means from every queue.
+// pause stops receiving from a queue, or from every queue for "". The pause survives restarts.
 func (p *pipelines) pause(name, reason string) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -149,8 +149,7 @@ func (p *pipelines) resume(name string) error {
 	return nil
 }
 
-// quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
-// on; it reports whether they are paused now. The error says that there is no worker, or none yet.
+// quiet implements [Environment.Quiet].
 func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
 	if p.life.running() && slices.ContainsFunc(p.lines, receives) {
@@ -159,7 +158,7 @@ func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	return false, p.resume("")
 }
 
-// pauseAll pauses every queue for a reason until the end of this process.
+// pauseAll pauses every queue until this process exits.
 func (p *pipelines) pauseAll(reason string) error {
 	lines, err := p.chosen("")
 	for _, l := range lines {
@@ -168,7 +167,7 @@ func (p *pipelines) pauseAll(reason string) error {
 	return err
 }
 
-// chosen returns the pipeline of one queue, or every one for "".
+// chosen returns the pipeline of one queue, or all for "".
 func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	if !isClosed(p.life.announced) {
 		return nil, errStarting
@@ -204,7 +203,7 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// afterFailure looks at the redrive policy of a message's queue.
+// afterFailure returns the queue's next step for a message, according to its redrive policy.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {
@@ -222,7 +221,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 			return next
 		}
 		if next.Known = true; dead == "" {
-			return next // without it, the queue keeps its messages
+			return next // without one, the queue keeps its messages
 		}
 	} else {
 		r, ok := p.depths.onSQS(w.name, time.Now())
@@ -237,7 +236,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	return next
 }
 
-// deadLetterQueue is the name of the dead-letter queue of a queue, as far as that is known.
+// deadLetterQueue returns the name of a queue's dead-letter queue, or "" if unknown.
 func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	if !w.embedded {
 		return p.depths.deadLetterQueue(w.name, time.Now())
@@ -249,7 +248,7 @@ func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	return dead
 }
 
-// inWork returns the attempt at a message that the app works on now.
+// inWork returns the current attempt to deliver a message.
 func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	if !p.life.running() {
 		return d, false
@@ -264,7 +263,7 @@ func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	return d, false
 }
 
-// statusLine is one line for 'systemctl status'.
+// statusLine returns one line for 'systemctl status'.
 func (p *pipelines) statusLine() string {
 	if len(p.lines) == 0 {
 		return "serving queues at " + p.queues.endpoint
@@ -285,7 +284,7 @@ func (p *pipelines) statusLine() string {
 	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.lines), plural, inWork, done)
 }
 
-// orderText says which queue comes first.
+// orderText describes the priorities of the queues.
 func (q *queues) orderText() string {
 	total := 0
 	for _, w := range q.all {

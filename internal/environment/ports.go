@@ -18,27 +18,27 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// portTries is how many ports from the default one on are tried.
+// portTries is the number of ports tried, starting at the default one.
 const portTries = 100
 
-// portsPatience is how long another environment may hold the lock of the ports: from its choice until it listens.
+// portsPatience is how long to wait for another environment that holds the port lock, from its choice until it
+// listens.
 const (
 	portsLock     = "ports.lock"
 	portsPatience = 10 * time.Second
 )
 
-// FreePorts returns another value for each option whose default address or port is taken on this machine, where nobody
-// set it: the next free one. It is empty where all are free. Other environments of this user choose theirs after
-// release, which the caller gives to the environment as Options.Announced.
+// FreePorts returns the next free value for each unset option whose default address or port is taken. It blocks the
+// choice of this user's other environments until release is called, which is usually set as Options.Announced.
 func (o *Options) FreePorts() (free map[string]string, release func()) {
 	state := config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 	release = lockPorts(state)
 	return o.choosePorts(state), release
 }
 
-// choosePorts is FreePorts for now: another environment may choose the same ones.
+// choosePorts is FreePorts without the lock, so another environment may choose the same ports.
 func (o *Options) choosePorts(state string) (free map[string]string) {
-	chosen := map[int]bool{} // by another option, or for the app of another environment
+	chosen := map[int]bool{} // by another option, or for another environment's app
 	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
@@ -55,14 +55,14 @@ func (o *Options) choosePorts(state string) (free map[string]string) {
 	return p.free
 }
 
-// portChooser chooses ports that nothing listens on.
+// portChooser chooses free ports.
 type portChooser struct {
 	cfg    *config.Config
 	chosen map[int]bool
 	free   map[string]string
 }
 
-// choose takes the first free port from the one in address on, which is that of the app where there is no host.
+// choose takes the first free port, starting with the one in address. Without a host, the port is the app's.
 func (p *portChooser) choose(option, address string) {
 	host, text, err := net.SplitHostPort(address)
 	first, wrong := strconv.Atoi(text)
@@ -97,8 +97,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts keeps other environments of this user from choosing ports until release. Where it cannot be had, a port
-// that two choose at once is refused when it is listened on.
+// lockPorts keeps this user's other environments from choosing ports until release. It is best effort: if two
+// environments choose the same port, listening fails for one.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

@@ -13,9 +13,10 @@ import (
 	"tendril/queue"
 )
 
-// Poster posts messages of one queue as deliveries do, outside of any queue. It is for one goroutine.
+// Poster posts messages the way deliveries to a queue's target do, without a queue. It is not safe for concurrent
+// use.
 type Poster struct {
-	// URL is where ordinary messages go.
+	// URL is the destination of ordinary messages.
 	URL     string
 	name    string
 	http    *deliver.Client
@@ -23,8 +24,8 @@ type Poster struct {
 	last    *api.Exchange
 }
 
-// NewPoster returns one for the messages of a queue with these settings. address is what is dialled, path where on it
-// messages are posted: "" for the path of the settings.
+// NewPoster returns a poster for messages of a queue with these settings. It connects to address and posts to path,
+// or the configured path for "".
 func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, address, path string) (*Poster, error) {
 	opts, err := httpOptions(s, set, name)
 	if err != nil {
@@ -48,7 +49,7 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 	return p, nil
 }
 
-// Post posts a message. The exchange is nil where nothing was sent.
+// Post posts a message. The exchange is nil if nothing was sent.
 func (p *Poster) Post(ctx context.Context, m *queue.Message) (queue.Result, *api.Exchange) {
 	p.last = nil
 	result := p.deliver.Deliver(ctx, m)

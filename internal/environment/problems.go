@@ -15,31 +15,30 @@ import (
 	"tendril/internal/config"
 )
 
-// How often stored messages are looked at, and those in databases that this process does not have open.
+// Intervals for checking stored messages here and in databases that this process does not have open.
 const (
 	problemInterval   = 10 * time.Second
 	leftBehindRefresh = time.Minute
 )
 
-// problem is what is wrong with stored messages: damage, a dead-letter queue that does not exist, or messages that
-// nothing receives.
+// problem is a problem with stored messages: damage, a missing dead-letter queue, or messages that nothing receives.
 type problem struct{ queue, text, hint string }
 
-// problems are what is wrong with stored messages, for the log and for health, which doctor reports.
+// problems finds problems with stored messages for the log and health, whose report doctor includes.
 type problems struct {
 	opts     *Options
 	settings *settings
 	queues   *queues
 
 	mu    sync.Mutex
-	found map[string]problem // by their text
+	found map[string]problem // by text
 
-	looking     sync.Mutex // guards the rest
+	looking     sync.Mutex // guards the fields below
 	elsewhere   []problem  // in other databases
 	elsewhereAt time.Time
 }
 
-// watch looks until ctx is done, and logs what is new.
+// watch checks until ctx is done, and logs new problems.
 func (p *problems) watch(ctx context.Context) {
 	tick := time.NewTicker(problemInterval)
 	defer tick.Stop()
@@ -79,7 +78,7 @@ func (p *problems) look() {
 	}
 }
 
-// texts are the problems as sentences.
+// texts returns the problems as sentences.
 func (p *problems) texts() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +89,7 @@ func (p *problems) texts() (all []string) {
 	return all
 }
 
-// here are the problems of the embedded queues.
+// here returns the problems of the embedded queues.
 func (p *problems) here() (all []problem) {
 	if p.queues.broker == nil {
 		return nil
@@ -98,7 +97,7 @@ func (p *problems) here() (all []problem) {
 	for _, name := range p.queues.broker.ListQueues("") {
 		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
-			continue // deleted since
+			continue // deleted meanwhile
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
@@ -117,15 +116,15 @@ func (p *problems) here() (all []problem) {
 	return all
 }
 
-// isLeft reports whether an embedded queue was made by 'tendril up', for itself, under a name that it does not use any
-// more, and nothing has received from it since the start.
+// isLeft reports whether 'tendril up' created an embedded queue that it no longer uses and that nothing has received
+// from since startup.
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
-// leftElsewhere are messages in databases that this environment could work on and does not: embedded queues of an
-// environment that has moved to Amazon SQS, and those that an older version wrote to the shared data directory.
+// leftElsewhere returns messages in other databases this environment could process: embedded queues from before a
+// move to Amazon SQS, and the shared data directory of older versions.
 func (p *problems) leftElsewhere() []problem {
 	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {
@@ -161,7 +160,7 @@ func (p *problems) leftElsewhere() []problem {
 	}
 	release, err := api.Claim(state)
 	if err != nil {
-		return p.elsewhere // an environment of an older version works on them
+		return p.elsewhere // an older environment is running on it
 	}
 	defer func() { _ = release() }()
 	add(state, "start an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {

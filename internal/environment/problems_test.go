@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// TestProblemsWithStoredMessagesAreNamed: in the log, in health and by doctor, until they are over.
+// They are reported in the log, in health and by doctor, until they are solved.
 func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 			t.Errorf("%q is among the problems: %v, want %v; there are %q", text, !want, want, all)
 		}
 		if !want {
-			return // the health mentions it for another minute
+			return // health mentions it for another minute
 		}
 		if causes := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(causes, text[1:]) {
 			t.Errorf("%q is not in the health, which says %q", text, causes)
@@ -61,7 +61,7 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r = run(t, flags, nil) // at once, although SQS clients have to wait a minute
+	r = run(t, flags, nil) // immediately, although SQS clients have to wait a minute
 	says(r, dead, false)
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 	}
 }
 
-// TestMessagesLeftOnTheWayToAmazonAreNamed: an environment whose queues are on a server now says what is still embedded.
+// An environment that moved its queues to a server reports messages left in embedded queues.
 func TestMessagesLeftOnTheWayToAmazonAreNamed(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

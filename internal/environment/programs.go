@@ -17,7 +17,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// programs give what the user wrote, the app or a function, its variables, and take its output.
+// programs runs the app or a function, sets its variables and takes its output.
 type programs struct {
 	opts     *Options
 	life     *lifecycle
@@ -25,14 +25,14 @@ type programs struct {
 	queues   *queues
 	work     *pipelines
 
-	app      *app.App // nil when no app runs here
+	app      *app.App // nil if no app runs here
 	facts    *facts
 	counters *supervisor.Events
-	logs     *supervisor.LogFolder // nil when no folder is named
-	meter    supervisor.Meter      // of what the app uses
+	logs     *supervisor.LogFolder // nil without a log folder
+	meter    supervisor.Meter      // resource usage of the app
 }
 
-// build makes the app, where one runs here.
+// build creates the app, if it runs here.
 func (p *programs) build(c *changes, cron *schedule) {
 	if !p.opts.HasApp() {
 		return
@@ -49,7 +49,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 	})
 }
 
-// start starts so many replicas of the app.
+// start starts the app with the given number of replicas.
 func (p *programs) start(ctx context.Context, replicas int) error {
 	if p.app == nil {
 		return nil
@@ -69,7 +69,7 @@ func (p *programs) start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// shareBundle lets the app's user into the bundle where that was unpacked here.
+// shareBundle gives the app's user access to a bundle unpacked by tendril.
 func (p *programs) shareBundle(context.Context) error {
 	if p.opts.Bundle == nil {
 		return nil
@@ -80,7 +80,7 @@ func (p *programs) shareBundle(context.Context) error {
 	return nil
 }
 
-// forget drops what the app remembers of a message that has left its queue.
+// forget drops the app's records of a message that has left its queue.
 func (p *programs) forget(id string) {
 	if p.app != nil {
 		p.app.Forget(id)
@@ -108,7 +108,7 @@ func (p *programs) output(process, stream string, line []byte) {
 	p.opts.Logger.AppOutput(process, stream, line)
 }
 
-// processes are the app's processes for the console, with what they use.
+// processes returns the app's processes and their resource usage for the console.
 func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 	var pids []int
 	for i := range all {
@@ -143,7 +143,7 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 			"second", p.settings.now().AppLogRate))
 }
 
-// environ is the environment of a process, which listens at a port unless that is 0.
+// environ returns the environment of a process that listens at a port, or 0.
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
@@ -155,8 +155,7 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
-// linkedURL returns the URL of the queue that a link of env.yaml means; "" for that of
-// another environment, which is not known here.
+// linkedURL returns the URL of the queue a link of env.yaml refers to, or "" if its environment is unknown here.
 func (p *programs) linkedURL(link bundle.Link) string {
 	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url
@@ -164,8 +163,8 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns which of the queues an environment's name means: the one of that name, or the
-// first where it names this very environment; "" for none.
+// linkedQueue returns the queue an environment's name refers to: the one with that name, or the first one if it is
+// the name of this environment. It returns "" otherwise.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -176,8 +175,7 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// startFunction starts a function as the app's processes are: as whom, within which
-// limits and with which variables the settings and the bundle say.
+// startFunction starts a function with the user, limits and variables an app would have.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {
@@ -191,7 +189,7 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
-		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name that its lines have
+		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name used in its lines
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{

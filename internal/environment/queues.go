@@ -20,23 +20,23 @@ import (
 	"tendril/queue"
 )
 
-// queueRetention is the retention of embedded queues that tendril makes for
-// itself: the longest there is, so that a long outage loses nothing.
+// queueRetention is the retention period of the embedded queues tendril creates: the maximum, so that a long outage
+// loses nothing.
 const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
 
-// queues opens embedded queues, and those on Amazon SQS.
+// queues opens embedded queues and queues on Amazon SQS.
 type queues struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // received from, in the order of the settings; none where queues are served alone
+	all      []*workQueue   // queues with a worker, in the order of the settings; none if only queues are served
 	broker   *broker.Broker // nil on Amazon SQS
-	sqs      *aws.SQS       // nil with the embedded queue
-	endpoint string         // of the embedded queue; "" on Amazon SQS
-	// appEndpoint is where the app calls the embedded queue, and appKeys what it signs with: zero where any keys do.
+	sqs      *aws.SQS       // nil with embedded queues
+	endpoint string         // of the embedded queues; "" on Amazon SQS
+	// appEndpoint is the embedded queues' address for the app, and appKeys its credentials; zero if any are accepted.
 	appEndpoint string
 	appKeys     access.KeyPair
 }
@@ -60,7 +60,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 	return nil
 }
 
-// alreadyRuns explains that another process has the data directory.
+// alreadyRuns explains which process uses the data directory.
 func (q *queues) alreadyRuns(err error) error {
 	s := q.settings.now()
 	i, unknown := api.ReadInstance(s.DataDir)
@@ -87,8 +87,8 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for embedded
-// ones without settings of their own those of the first queue hold.
+// openAll opens the configured queues and embedded queues named only in the task file, which may be nil. These use
+// the first queue's settings.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home is the queue that was named first: periodic tasks go there, and the app gets its URL. It is nil in a process
-// that only serves queues.
+// home returns the first queue: periodic tasks go there, and the app gets its URL. It is nil if only queues are
+// served.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (q *queues) home() *workQueue {
 	return q.all[0]
 }
 
-// named returns a queue by its name; nil if this environment does not receive from it.
+// named returns a queue by name, or nil if it has no worker here.
 func (q *queues) named(name string) *workQueue {
 	if i := slices.IndexFunc(q.all, func(w *workQueue) bool { return w.name == name }); i >= 0 {
 		return q.all[i]
@@ -149,8 +149,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open finds the queue of these settings. It creates one that is embedded, and one on Amazon SQS that nobody
-// named.
+// open finds a queue. It creates an embedded one, and an unnamed one on Amazon SQS.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -163,11 +162,10 @@ func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueu
 	return q.findOnSQS(ctx, set)
 }
 
-// createTimeout bounds the calls by which a queue and its dead-letter queue are created on Amazon SQS.
+// createTimeout bounds creating a queue and its dead-letter queue on Amazon SQS.
 const createTimeout = time.Minute
 
-// createOnSQS creates the environment's own queue on Amazon SQS and its dead-letter queue, or brings existing
-// ones up to date.
+// createOnSQS creates or updates the environment's own queue and dead-letter queue on Amazon SQS.
 func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -181,8 +179,7 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 	return nil
 }
 
-// createOwn makes a worker queue and its dead-letter queue, or brings the
-// redrive policy of existing ones up to date.
+// createOwn creates an embedded queue and its dead-letter queue, or updates the redrive policy of existing ones.
 func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	created, own := ownAttributes(q.settings.now(), set)
 	dead := deadName(set.Name)
@@ -198,12 +195,12 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
-// urlOf is the URL of an embedded queue, for producers.
+// urlOf returns the URL of an embedded queue for producers.
 func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
-// deadName is the name of the dead-letter queue of an embedded queue.
+// deadName returns the name of an embedded queue's dead-letter queue.
 func deadName(name string) string {
 	base, fifo := strings.CutSuffix(name, fifoSuffix)
 	if fifo {
@@ -212,8 +209,8 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes are those that an embedded queue and its dead-letter queue are created with, and those that the
-// queue has beside them.
+// ownAttributes returns the attributes for creating an embedded queue and its dead-letter queue, and the additional
+// ones of the queue itself.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -226,15 +223,15 @@ func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own 
 	}
 }
 
-// embeddedARN is the ARN of an embedded queue, as the broker has it.
+// embeddedARN returns the ARN of an embedded queue. It must match the broker.
 func embeddedARN(s *config.Settings, name string) string {
 	return fmt.Sprintf("arn:aws:sqs:%s:%s:%s", s.Region, s.AccountID, name)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// findOnSQS finds a queue on Amazon SQS, checks that it can be read and warns
-// where its own attributes and the settings do not fit together.
+// findOnSQS finds a queue on Amazon SQS, checks that it is readable and warns of conflicts between its attributes and
+// the settings.
 func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	reference := cmp.Or(set.URL, set.Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -253,8 +250,8 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead}, nil
 }
 
-// warnOfConflicts prints what the queue's owner should know. Reading the
-// attributes needs a permission of its own; without it the worker still works.
+// warnOfConflicts logs findings about a queue. Reading attributes needs a separate permission; the worker does not
+// depend on it.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
 	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
@@ -275,8 +272,8 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 	}
 }
 
-// queueARN is the queue's ARN: what SQS says, or, where that may not be read,
-// what follows from the URL, whose last two segments are account and name.
+// queueARN returns the queue's ARN from its attributes or, without permission to read them, derives it from the URL,
+// which ends in account and name.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

@@ -14,8 +14,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// isMachineRoot reports whether tendril is root on a machine of its own, where it could do anything. In
-// a container it cannot.
+// isMachineRoot reports whether tendril is root on a machine rather than in a container, where root has less power.
 func isMachineRoot() bool {
 	read := func(path string) (string, bool) {
 		text, err := os.ReadFile(path)
@@ -24,8 +23,9 @@ func isMachineRoot() bool {
 	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
 }
 
-// refuseRoot does not let root run the user's code ("the app") outside a container when others can change that code,
-// unless the settings name its user or allow it. A bundle whose commands every user can change is refused in any case.
+// refuseRoot rejects running the user's code (what, such as "the app") as root outside a container if others can
+// change the code, unless the settings name a user or allow it. A bundle whose commands every user can change is
+// always rejected.
 func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
 	if !root {
 		return nil
@@ -49,8 +49,7 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 		"--app-user, or allow this with --allow-root", ErrSettings, what, err, fix)
 }
 
-// warnOfRoot warns of code that root runs although the settings do not say so, and of another user who decides what
-// root runs.
+// warnOfRoot warns of code that runs as root without an explicit setting or that another user controls.
 func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root bool) {
 	if !root {
 		return
@@ -65,10 +64,10 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 	}
 }
 
-// isRootIntended reports whether the settings say as whom the user's code runs.
+// isRootIntended reports whether the settings say which user runs the code.
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// othersDecide says who else decides what is run from a bundle's folder; nil for nobody.
+// othersDecide returns who else controls the commands in a bundle's folder, or nil.
 func othersDecide(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {
@@ -77,8 +76,8 @@ func othersDecide(b *bundle.Bundle) *trust.Error {
 	return nil
 }
 
-// othersChange returns an error when others can change the code that is run: a bundle's folder, or the working folder
-// of a command, with the files in it.
+// othersChange returns an error if others can change the code to run: files in the bundle's folder, or in the working
+// folder of a command.
 func othersChange(b *bundle.Bundle) error {
 	if b == nil {
 		dir, err := os.Getwd()
@@ -88,18 +87,16 @@ func othersChange(b *bundle.Bundle) error {
 }
 
 var (
-	// containerGroup finds the control group of a container in /proc/1/cgroup.
+	// containerGroup matches a container's control group in /proc/1/cgroup.
 	containerGroup = regexp.MustCompile(
 		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
-	// containerMount finds a file in /proc/self/mountinfo that engines bind into each container
-	// from a folder of their own.
+	// containerMount matches a file in /proc/self/mountinfo that container engines bind-mount from their own folders.
 	containerMount = regexp.MustCompile(
 		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
 )
 
-// containerMark returns what shows that this is a container, "" when nothing does: an
-// unknown system counts as a machine, where the app needs a user of its own. read returns
-// the content of a file, and whether there is one.
+// containerMark returns the evidence that this is a container, or "". An unknown system counts as a machine, where
+// the app needs its own user. read returns a file's contents and whether it exists.
 func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
 	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, found := read(path); found {
@@ -118,7 +115,7 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 	_, first, _ := strings.Cut("\x00"+environ, "\x00container=")
 	first, _, _ = strings.Cut(first, "\x00")
 	engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), first)
-	if engine != "" && engine != "wsl" { // which is a machine
+	if engine != "" && engine != "wsl" { // WSL counts as a machine
 		return "container=" + engine
 	}
 

@@ -9,11 +9,11 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// chooseTarget finds out what is scaled where the settings leave that to the place that this process runs in. No
-// message waits for that: the machine or the service that is asked may not answer.
+// chooseTarget determines the scaling target if the settings leave it open. Messages do not wait for this, since the
+// queried service may not respond.
 //
-// The sizes of a bundle are those of a group. Where this process runs alone, they are the app's processes. In a
-// group, tendril acts on it only if nothing else does: two that set one size undo each other's changes.
+// Sizes in a bundle apply to a group. For a standalone process they are the number of app processes. A group is
+// scaled only if nothing else scales it: two scalers would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget
@@ -24,7 +24,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	log := s.opts.Logger.With("component", "scale")
 	var place fleet.Place
 	var err error
-	if set.AnyOnSQS() { // embedded queues are this process's own: so is the work
+	if set.AnyOnSQS() { // embedded queues belong to this process, so other instances cannot share the work
 		place, err = fleet.Find(ctx, s.opts.aws().Region, s.opts.Logger.SDK)
 	}
 	switch {
@@ -46,28 +46,28 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	return nil
 }
 
-// leaveSize scales nothing, for a reason that is logged and shown.
+// leaveSize disables scaling for a reason that is logged and displayed.
 func (s *sizing) leaveSize(why string) {
 	s.target, s.left = config.ScaleNone, why
 	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,
 		"hint", "give --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale it all the same, or none")
 }
 
-// isAuto reports whether the size of a group was not asked for by an option, but follows from a bundle.
+// isAuto reports whether a group's size follows from a bundle rather than an option.
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
-// isFleet reports whether instances are scaled or counted, and not the processes on this one.
+// isFleet reports whether instances rather than local processes are scaled or counted.
 func (s *sizing) isFleet() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet reports whether settings scale instances, or may: where that is found out at the start.
+// isFleet reports whether settings scale instances, or may do so once the target is determined at startup.
 func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// startReplicas is how many replicas of the app the start waits for. Those that only a bundle for a group asks for
-// come later: an app that can run only once on a machine must start all the same.
+// startReplicas returns how many replicas startup launches. Additional ones for a bundle's group sizes come later, so
+// that an app that can run only once per machine still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

@@ -14,9 +14,8 @@ import (
 	"tendril/internal/config"
 )
 
-// TestScaleTargetOfTheSizes: sizes that nobody gave a target for are those of the group or the
-// service that this instance is in, unless something else scales it, and of the processes anywhere
-// else. moto stands in for the cloud, and servers of ours for the metadata.
+// Sizes without a target apply to this instance's group or service unless something else scales it, and to processes
+// elsewhere. moto simulates AWS, and local servers the metadata.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -35,14 +34,14 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// sized are the settings of an environment with sizes, whose queue is on SQS.
+// sized returns the flags of an environment with sizes and a queue on SQS.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",
-		"scale-measure-name": "BusyShare", "scale-period": "1s"} // read often: the first come before the election
+		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short: the first readings come before the election
 }
 
-// wantLeft checks that nothing is scaled, for a reason that is shown and logged.
+// wantLeft checks that scaling is off for a displayed and logged reason.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
 	st := r.scale.scalingStatus()
@@ -98,7 +97,7 @@ func testNoLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testNoGroup: an instance of no group, and without an app of its own, has nothing to scale.
+// testNoGroup: an instance outside of any group and without an app has nothing to scale.
 func testNoGroup(t *testing.T, c *amazon) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -119,7 +118,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	}
 }
 
-// testNamedService: a service is scaled from outside of it, too.
+// testNamedService: a service can also be scaled from outside.
 func testNamedService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	t.Setenv("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -142,7 +141,7 @@ func testScaledService(t *testing.T, c *amazon) {
 	}
 }
 
-// testCountedTasks: the backlog that is published is divided by the tasks that run.
+// testCountedTasks: the published backlog is divided by the number of running tasks.
 func testCountedTasks(t *testing.T, c *amazon) {
 	makeService(t, c)
 	if got := publishedBacklog(t, c); got != "5" {
@@ -150,7 +149,7 @@ func testCountedTasks(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishingElsewhere: off EC2 the whole backlog is published, without a warning.
+// testPublishingElsewhere: outside of EC2 the whole backlog is published, without a warning.
 func testPublishingElsewhere(t *testing.T, c *amazon) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if got := publishedBacklog(t, c); got != "20" {
@@ -158,8 +157,8 @@ func testPublishingElsewhere(t *testing.T, c *amazon) {
 	}
 }
 
-// publishedBacklog runs an environment that receives nothing from its queue of 20 messages, and
-// returns the backlog that it publishes.
+// publishedBacklog runs an environment that receives nothing from its queue of 20 messages, and returns the published
+// backlog.
 func publishedBacklog(t *testing.T, c *amazon) string {
 	t.Helper()
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 20), "target": "http://127.0.0.1:1/",
@@ -178,8 +177,8 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// makeService makes the service worker of one wanted task in the cluster jobs, and lets this process
-// be one of its tasks.
+// makeService creates the service worker with one desired task in the cluster jobs, and makes this process one of its
+// tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."
@@ -211,7 +210,7 @@ func desiredTasks(t *testing.T, c *amazon) int {
 	return answer.Services[0].DesiredCount
 }
 
-// askJSON makes a call in the way of the JSON protocol, and returns its answer.
+// askJSON makes a call with the JSON protocol, and returns the response.
 func (a *amazon) askJSON(t *testing.T, service, target, body string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(body))

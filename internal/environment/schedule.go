@@ -26,13 +26,13 @@ type schedule struct {
 	observe  *observer
 	instance *instance
 
-	file     tasks.File       // as it was when the start began
-	tasks    *tasks.Manager   // nil before build, and where only queues are served
-	election *tasks.Election  // of their leader, who leads the fleet too
-	wall     func() time.Time // for tests that do not wait; nil for the system's clock
+	file     tasks.File       // as read at startup
+	tasks    *tasks.Manager   // nil before build, and if only queues are served
+	election *tasks.Election  // for the leader, who also leads the fleet
+	wall     func() time.Time // replaced by tests; nil for the system's clock
 }
 
-// read reads the file of tasks, and checks everything else that can be checked before anything is created.
+// read reads the task file and performs all checks that are possible before anything is created.
 func (s *schedule) read(context.Context) (err error) {
 	if err := s.opts.Validate(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *schedule) run(ctx context.Context) error {
 	return nil
 }
 
-// running returns the tasks once the start is over; nil before, and where only queues are served.
+// running returns the tasks after startup. It returns nil before, and if only queues are served.
 func (s *schedule) running() *tasks.Manager {
 	if !s.life.running() {
 		return nil
@@ -87,7 +87,7 @@ func (s *schedule) running() *tasks.Manager {
 	return s.tasks
 }
 
-// any reports whether there are tasks, once the start is over.
+// any reports whether there are tasks, once startup completes.
 func (s *schedule) any() bool {
 	m := s.running()
 	return m != nil && m.Any()
@@ -98,7 +98,7 @@ func (s *schedule) leads() bool {
 	return m != nil && m.Leading()
 }
 
-// adopt puts the periodic tasks of a new version in force, which were checked.
+// adopt applies the periodic tasks of a new version, which have been validated.
 func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	if b == nil || s.settings.now().Cron != "" {
 		return
@@ -108,8 +108,8 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimCommands asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
-// with runs them.
+// claimCommands claims the right to run the leader_only commands of a version. An instance without a shared registry
+// always runs them.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
@@ -127,16 +127,16 @@ func (s *schedule) claimCommands(ctx context.Context, version string) (app.Comma
 	return claim, nil
 }
 
-// soleClaim is the claim of an instance that has nobody to agree with.
+// soleClaim is the claim of an instance without a shared registry.
 type soleClaim struct{ ctx context.Context }
 
-// Context returns that of the deployment.
+// Context returns the context of the deployment.
 func (s soleClaim) Context() context.Context { return s.ctx }
 
-// Finish has nothing to end.
+// Finish does nothing.
 func (s soleClaim) Finish(context.Context, bool) error { return nil }
 
-// console is how callers of the console see the tasks, and act on them.
+// console returns the console's access to the tasks.
 func (s *schedule) console() *console.TaskOptions {
 	started := func(do func(m *tasks.Manager) error) error {
 		if m := s.running(); m != nil {

@@ -14,9 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// TestLookingForARegistryHoldsUpNoDelivery: the server of a queue is asked whether it
-// keeps a registry. However it takes that, messages are delivered meanwhile; and
-// where it tells later that it does, the periodic tasks begin then.
+// The server of a queue is asked whether it has a registry. Messages are delivered meanwhile, however it responds,
+// and periodic tasks start once it reports one.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -27,7 +26,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			w.Write([]byte(`{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid for this endpoint."}`))
 		},
 		"no answer": func(_ http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body) // only then is the end of the connection noticed
+			io.Copy(io.Discard, r.Body) // a closed connection is noticed only after that
 			<-r.Context().Done()
 		},
 		"nonsense": func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("\x00nonsense")) },
@@ -76,5 +75,5 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	}
 }
 
-// searching reports whether it is not known yet if there is a registry.
+// searching reports whether it is still unknown if there is a registry.
 func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "is not known yet") }

@@ -22,35 +22,35 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// Bounds of what the listeners take.
+// Limits of the listeners.
 const (
-	// endpointBodies and consoleBodies are how many bytes of request bodies are held at once where memory is plenty.
+	// endpointBodies and consoleBodies are the default maximum bytes of request bodies held at once.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
-	// connectionBytes is what an idle connection takes.
+	// connectionBytes is the memory of an idle connection.
 	connectionBytes = 16 << 10
-	// ownDescriptors are open without any work: files of the queues, locks, listeners, the kernel's events.
+	// ownDescriptors are always open: database files, locks, listeners, epoll.
 	ownDescriptors = 48
-	// processDescriptors are those of one process: its output, what is watched of it, and a connection to it.
+	// processDescriptors are needed per process, for its output, supervision and connection.
 	processDescriptors = 8
-	// leastConnections is what a listener takes however few descriptors there are.
+	// leastConnections is the minimum per listener, even with few descriptors.
 	leastConnections = 8
-	// fullEvery is the least time between two lines about a listener that is full.
+	// fullEvery limits log lines about a full listener.
 	fullEvery = time.Minute
 )
 
-// connectionShares are the most connections of the queue endpoint and of the console. What the worker needs for
-// its deliveries is reserved first, so that clients of the listeners can never take it.
+// connectionShares returns the maximum connections of the queue endpoint and the console. Descriptors for deliveries
+// are reserved first, so that clients can never take them.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// memoryShares are what the parts of this process may hold of the message bodies, and how many connections they may
-// have, within a budget in bytes; 0 stands for no budget, and as held for no bound. The rest is for the program, the
-// caches, the kernel's buffers, and garbage.
+// memoryShares limits the message bodies held by the parts of this process, and its connections, within a budget in
+// bytes. With budget 0 there are only default limits, and held is 0 for unlimited. The rest of the budget is for the
+// program, caches, kernel buffers and garbage.
 type memoryShares struct {
-	endpoint, console int64 // request bodies, and answers of receives
-	held              int   // messages that the workers hold
+	endpoint, console int64 // request bodies and receive responses
+	held              int   // messages held by the workers
 	connections       int
 }
 
@@ -74,7 +74,7 @@ func openFiles() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// deliveryDescriptors are the descriptors that the worker and the app need.
+// deliveryDescriptors returns the number of descriptors for the worker and the app.
 func deliveryDescriptors(s *config.Settings) int {
 	perDelivery := 1 // a connection to the app
 	if slices.ContainsFunc(s.Queues, runsHere) {
@@ -83,7 +83,7 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// serve runs an HTTP server within limits until the stop reaches it; before is called first.
+// serve runs an HTTP server within limits until its shutdown, which calls before first.
 func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullEvery}
@@ -112,7 +112,7 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	})
 }
 
-// opened makes what opening a listener returns an error of the option that named its address.
+// opened wraps the error from opening a listener with the option that set its address.
 func opened(option string) func(net.Listener, error) (net.Listener, error) {
 	return func(l net.Listener, err error) (net.Listener, error) {
 		switch {
@@ -133,11 +133,10 @@ func listenConsole(s *config.Settings) (net.Listener, error) {
 	return opened("console")(listen.TCP(s.Console, localOnly))
 }
 
-// errorLog turns the lines of an HTTP server into log events.
+// errorLog converts the lines of an HTTP server's error log to log events.
 type errorLog struct{ log *slog.Logger }
 
-// Write logs one line. A client that does not get through TLS is not a fault of ours,
-// and anybody can cause thousands of them.
+// Write logs one line. TLS handshake errors are logged as debug, since any client can cause thousands of them.
 func (e errorLog) Write(line []byte) (int, error) {
 	level, text := slog.LevelWarn, strings.TrimSpace(string(line))
 	if strings.HasPrefix(text, "http: TLS handshake error") {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestConnectionsLeaveDescriptorsForTheWorker, whatever the limit of open files is.
+// This holds for any limit of open files.
 func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ descriptors, deliveries, endpoint, console int }{
@@ -26,7 +26,7 @@ func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	}
 }
 
-// TestServerErrorsAreLogEvents with a constant message, and TLS errors are detail.
+// They have a constant message, and TLS errors are debug events.
 func TestServerErrorsAreLogEvents(t *testing.T) {
 	t.Parallel()
 	for line, level := range map[string]string{

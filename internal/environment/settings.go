@@ -7,18 +7,17 @@ import (
 	"tendril/internal/config"
 )
 
-// settings are the settings in force. Each change replaces the whole revision, so that a reader sees one of them and
-// never a mixture.
+// settings holds the current settings. Each change replaces the whole revision, so readers never see a mixture.
 type settings struct{ current atomic.Pointer[revision] }
 
-// revision is the settings between two changes. It is never changed.
+// revision is an immutable state of the settings.
 type revision struct {
-	number int // 1 for the settings of the start
+	number int // 1 at startup
 	all    *config.Settings
-	// queues are the settings of the queues in all, followed by those of the queues that only periodic tasks name: these
-	// have the first queue's settings, but their own name and weight.
+	// queues are the queues in all, followed by queues only used by periodic tasks, which have the first queue's
+	// settings but their own name and weight.
 	queues    []config.QueueSettings
-	explained []config.Explanation // nil where nothing has been asked yet: see explanations
+	explained []config.Explanation // nil until requested: see explanations
 	loaded    *config.Config       // explains the first revision
 }
 
@@ -28,13 +27,13 @@ func newSettings(cfg *config.Config) *settings {
 	return s
 }
 
-// now returns the settings in force, which must not be changed.
+// now returns the current settings, which must not be modified.
 func (s *settings) now() *config.Settings { return s.current.Load().all }
 
-// queue returns the settings in force of one queue by its index, which must not be changed.
+// queue returns the current settings of one queue by index, which must not be modified.
 func (s *settings) queue(index int) *config.QueueSettings { return &s.current.Load().queues[index] }
 
-// addTaskQueue adds a queue that only periodic tasks name, and returns its index. It is for the start.
+// addTaskQueue adds a queue used only by periodic tasks during startup, and returns its index.
 func (s *settings) addTaskQueue(name string) (index int) {
 	r := *s.current.Load()
 	added := r.queues[0]
@@ -47,7 +46,7 @@ func (s *settings) addTaskQueue(name string) (index int) {
 	return len(r.queues) - 1
 }
 
-// explanations tell about every option in force, and where it was set.
+// explanations returns every current option and its origin.
 func (s *settings) explanations() []config.Explanation {
 	r := s.current.Load()
 	if r.explained != nil {
@@ -56,7 +55,7 @@ func (s *settings) explanations() []config.Explanation {
 	return r.loaded.ExplainAll()
 }
 
-// change puts a change in force. Its caller holds the token of changes.
+// change applies a change. The caller holds the changing token.
 func (s *settings) change(c *config.Change) {
 	before := s.current.Load()
 	after := &revision{number: before.number, all: before.all, queues: before.queues}

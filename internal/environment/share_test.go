@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// zipped writes an archive of executable files and returns its path.
+// zipped creates an archive of executable files and returns its path.
 func zipped(t *testing.T, files map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.zip")
@@ -41,9 +41,8 @@ func zipped(t *testing.T, files map[string]string) string {
 	return path
 }
 
-// TestOnlyTheAppReadsItsBundle: as root the app of an archive runs as another user, who
-// can read and execute what is in it; any other user can not, nor what an earlier release
-// left open.
+// As root, an archive's app runs as another user, who can read and execute its files. Other users cannot, even if an
+// earlier release left them accessible.
 func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -97,7 +96,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		_, err := r.changes.DeployPath(t.Context(), archive)
 		deployed <- err
 	}()
-	made := func() (versions []string) { // those whose hook has run, but for the first one
+	made := func() (versions []string) { // versions whose hook has run, except the first
 		for _, path := range globbed(t, filepath.Join(data, "versions", "*", "*", "made", "file")) {
 			if version := filepath.Dir(filepath.Dir(path)); version != dir && version != old {
 				versions = append(versions, version)

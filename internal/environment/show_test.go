@@ -22,7 +22,7 @@ import (
 	"tendril/queue"
 )
 
-// writeCertificate puts a new self-signed certificate and its key into a folder.
+// writeCertificate writes a new self-signed certificate and its key.
 func writeCertificate(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,8 +49,7 @@ func writeCertificate(t *testing.T, dir string) (cert, key string) {
 	return cert, key
 }
 
-// TestCommandsReachAConsoleOnEveryAddress, in clear text and over TLS, also when the
-// certificate was renewed, and the instance file ends with the environment.
+// This works with and without TLS and after a renewed certificate. The instance file is removed with the environment.
 func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"} {
@@ -102,7 +101,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	}
 }
 
-// TestNameOfAnAddressIsNotBelieved: what counts is where a listener is bound.
+// The bound address counts.
 func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {
@@ -122,8 +121,7 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	l.Close()
 }
 
-// TestQueryOfThePathIsNotShown: it may hold a secret, and status, metrics and log lines
-// are read by many.
+// The query may contain a secret, and status, metrics and log lines have many readers.
 func TestQueryOfThePathIsNotShown(t *testing.T) {
 	t.Parallel()
 	paths := make(chan string, 1)

@@ -17,15 +17,13 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// The time between two readings of the load; longer where each asks a group, whose figures
-// change once a minute.
+// Intervals between readings of the load. Reading a group takes longer, and its figures change once a minute.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
 )
 
-// sizing lets the number of replicas, or of instances, follow the load, and protects this instance
-// while it works.
+// sizing adjusts the number of replicas or instances to the load, and protects this instance while it works.
 type sizing struct {
 	opts     *Options
 	life     *lifecycle
@@ -34,20 +32,21 @@ type sizing struct {
 	programs *programs
 	cron     *schedule
 
-	inFlight    delivery.Tracker // empty where nothing protects what is in flight
+	inFlight    delivery.Tracker // empty unless messages in flight need protection
 	loop        *autoscale.Loop
-	fleet       *fleet.Fleet // nil for an instance on its own
-	target      string       // what is scaled: Settings.ScaleTarget, or what that means here
-	left        string       // why nothing is scaled although the settings say so; "" for no reason
+	fleet       *fleet.Fleet // nil for a standalone instance
+	target      string       // Settings.ScaleTarget, or the target chosen for auto
+	left        string       // why scaling is off despite the settings; may be ""
 	fleetTiming fleet.Timing
 	protection  protection
-	decided     func(autoscale.Decided) // is told of decisions about what is scaled
+	decided     func(autoscale.Decided) // receives scaling decisions
 }
 
-// loadNamespace is where the load is published in CloudWatch.
+// loadNamespace is the CloudWatch namespace for the load.
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet has the fleet end late: the group may terminate this instance when everything else has ended.
+// closeFleet makes the fleet close late, since the group may terminate this instance once everything else has
+// stopped.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the group of instances", func(ctx context.Context) error {
@@ -60,8 +59,8 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// openFleet opens the connections that a fleet needs. The leader of the periodic tasks leads the fleet too, if
-// there is a registry in which one is elected.
+// openFleet opens the connections of a fleet. The leader of the periodic tasks also leads the fleet if there is a
+// registry to elect one.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -100,13 +99,13 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	return nil
 }
 
-// inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
+// inTask reports whether this process runs in an Amazon ECS task that it should protect.
 func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// protectTask protects the task of Amazon ECS that this is, if it is one, from scale-in and
-// deployments while long work runs. It ends after the drain.
+// protectTask protects the Amazon ECS task, if any, from scale-in and deployments while long work runs. Protection
+// ends after the drain.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -120,8 +119,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling lets the size follow the load until the stop. It is the first to
-// be stopped, so that nothing grows or shrinks during a drain.
+// runScaling adjusts the size until shutdown. It stops first, so that nothing grows or shrinks during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop, err := s.newLoop(run)
@@ -131,11 +129,11 @@ func (s *sizing) runScaling(context.Context) error {
 	}
 
 	s.loop = loop
-	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first ones
+	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first counts
 
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if s.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
+		if s.target == config.ScaleProcesses { // a second process starting at the same time could take the first one's port
 			select {
 			case <-s.life.ready:
 			case <-run.Done():
@@ -148,8 +146,8 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop makes the loop for what is scaled. There always is one: where nothing is scaled it
-// works out an advice for an external scaler.
+// newLoop creates the loop for the scaling target. Without a target it computes a recommendation for an external
+// scaler.
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -173,7 +171,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	case isService:
 		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
 	default:
-		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
+		opts.Events.Decided = func(d autoscale.Decided) { // debug, since readers query it
 			log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
 		}
 	}
@@ -192,12 +190,13 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	return autoscale.New(gauge.Read, target, opts)
 }
 
-// maxReplicas is the largest number of replicas that can all have a delivery in work.
+// maxReplicas returns the largest number of replicas that can all have a delivery.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy is the policy of the settings. A chosen 0 means none, which the policy says as less than 0.
+// scalePolicy returns the configured policy. An explicit 0 means none, which the policy represents as a negative
+// value.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
@@ -218,7 +217,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// loadIntervalOf is the time between two readings: two in a period at least.
+// loadIntervalOf returns the time between two readings, at least two per period.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -226,15 +225,14 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge measures for the replicas of the app on this machine, of which there are at most so many.
+// replicaGauge measures the load for up to most replicas of the app on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
 	return g
 }
 
-// gauge measures the load of all pipelines, for what has instances like this one, or only of those
-// that lead to the app that runs here.
+// gauge measures the load of all pipelines, or only of those that deliver to the app run here.
 func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	concurrency := 0
 	for _, l := range s.work.lines {
@@ -253,7 +251,7 @@ func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	}
 }
 
-// slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
+// slotsOf returns how many deliveries queues with this concurrency can have in flight.
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
 func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
@@ -281,7 +279,7 @@ func (s *sizing) scale() autoscale.Scale {
 	return autoscale.NewScale(s.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
 }
 
-// scalingStatus is what the console shows; nil where nothing is scaled.
+// scalingStatus returns the scaling state for the console, or nil without scaling.
 func (s *sizing) scalingStatus() *api.Scaling {
 	protection := s.protection.text()
 	if s.loop == nil || s.target == config.ScaleNone {
@@ -309,7 +307,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn is why the group keeps its size although this instance would shrink it; "" if it does not.
+// heldScaleIn returns why the group keeps its size although this instance would shrink it, or "".
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -328,7 +326,7 @@ func decision(d *autoscale.Entry) api.ScaleDecision {
 	}
 }
 
-// scaleDecisions are all decisions that are remembered, with what each was made by.
+// scaleDecisions returns all remembered decisions with their inputs.
 func (s *sizing) scaleDecisions() api.ScaleDecisions {
 	out := api.ScaleDecisions{Advice: s.target == config.ScaleNone}
 	if !s.life.running() || s.loop == nil {
@@ -344,7 +342,7 @@ func (s *sizing) scaleDecisions() api.ScaleDecisions {
 	return out
 }
 
-// known is a reading; nil where there is none.
+// known returns a reading's value, or nil if it is unknown.
 func known(r autoscale.Reading) *float64 {
 	if !r.Known {
 		return nil
@@ -352,11 +350,11 @@ func known(r autoscale.Reading) *float64 {
 	return &r.Value
 }
 
-// protection is whether this instance is kept from scale-in.
+// protection reports whether this instance is protected from scale-in.
 type protection struct{ state atomic.Int32 }
 
 const (
-	notProtected = iota + 1 // 0 is for what nothing could take away
+	notProtected = iota + 1 // 0 means that nothing could terminate the instance
 	protected
 )
 
@@ -368,7 +366,7 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// text is as [api.Scaling].Protection.
+// text returns the value of [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// systemMargin is for a stop beyond the drain and twice the app's grace: a deployment ends its replicas first.
+	// systemMargin is added to the drain and twice the app's grace, since a deployment stops its replicas first.
 	systemMargin = 30 * time.Second
-	untimed      = time.Minute      // what systemd is asked for at a time where the app may take for ever
-	extendEvery  = 10 * time.Second // while the app is prepared: well within what it was asked for last
+	untimed      = time.Minute      // extension requested at a time if the app has no readiness limit
+	extendEvery  = 10 * time.Second // while the app is prepared, well within the last extension
 )
 
-// serviceManager tells systemd, where it runs this process, of the start, the stop, and what goes on in
-// between.
+// serviceManager reports startup, shutdown and status to systemd, if it runs this process.
 type serviceManager struct {
 	opts     *Options
 	life     *lifecycle
@@ -39,13 +38,13 @@ func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipe
 	})}
 }
 
-// extendForApp asks systemd for as much time, from now on, as the app has to be ready.
+// extendForApp asks systemd for as much time as the app may take to become ready.
 func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, untimed) + systemMargin)
 }
 
-// await waits for something, and reports whether it came before the stop. Meanwhile it asks for time in
-// each interval, if there is one.
+// await waits for a channel and reports whether it was closed before the shutdown. Meanwhile it requests more time in
+// each interval, unless interval is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -65,9 +64,9 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart asks systemd for time, again and again, as long as the hooks and builds of the first start run:
-// each may take longer than the unit's TimeoutStartSec. What comes before them, as finding the queues, has that
-// time alone: an endpoint that never answers must not hold up the start for ever.
+// extendStart keeps requesting time from systemd while the first start's hooks and builds run, since each may take
+// longer than the unit's TimeoutStartSec. Earlier steps have only that time, so that an unresponsive endpoint cannot
+// delay startup forever.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
@@ -75,18 +74,18 @@ func (s *serviceManager) extendStart(running context.Context) {
 	s.systemd.Status("preparing the app")
 	if !s.life.running() {
 		s.extendForApp()
-		s.await(running, s.life.started, extendEvery) // from then on see run
+		s.await(running, s.life.started, extendEvery) // then run takes over
 	}
 }
 
-// run tells systemd that the service is up, what it does, and, as long as it responds, that it is alive.
-// A service whose app does not come up is not up either: systemd is asked for as much time as the app has.
+// run reports to systemd that the service is up, its status, and that it is alive. The service is not up until the
+// app is ready, so systemd is asked for as much time as the app has.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")
 		s.extendForApp()
 		interval := time.Duration(0)
-		if s.settings.now().AppReadyTimeout == 0 { // for ever
+		if s.settings.now().AppReadyTimeout == 0 { // no limit
 			interval = untimed
 		}
 		if !s.await(running, s.life.ready, interval) {
@@ -100,10 +99,10 @@ func (s *serviceManager) run(running context.Context) {
 	})
 }
 
-// reloading tells systemd that a reload has begun; over, that it has ended.
+// reloading reports the start of a reload to systemd, and over its end.
 func (s *serviceManager) reloading() (over func()) {
 	if s.life.stopping() || s.opts.HasApp() && !isClosed(s.life.ready) {
-		return func() {} // the service is not up, and says so itself when it is
+		return func() {} // the service is not up yet and reports that itself
 	}
 	s.systemd.Reloading()
 	return func() {

@@ -14,10 +14,10 @@ import (
 	"tendril/internal/config"
 )
 
-// newSystemd listens where NOTIFY_SOCKET says from now on. received returns what arrived.
+// newSystemd listens on a socket and sets NOTIFY_SOCKET. received returns the messages that arrived.
 func newSystemd(t *testing.T) (received func() []string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd") // a socket's path is short
+	dir, err := os.MkdirTemp("", "sd") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,8 @@ func newSystemd(t *testing.T) (received func() []string) {
 	}
 }
 
-// TestBuildsHaveTheirTime: systemd does not give up a start whose hooks and builds take
-// longer than the unit says, and does one that hangs before.
+// systemd waits for hooks and builds that take longer than the unit's timeout, but not for a startup that hangs
+// before.
 func TestBuildsHaveTheirTime(t *testing.T) {
 	const preparing = "STATUS=preparing the app"
 	for _, tt := range []struct {

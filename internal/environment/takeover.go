@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver moves the data directory that all environments of this user shared into the one of this environment, when
-// a queue of this environment is in it. That happens once: afterwards there is nothing to take over.
+// takeOver moves the data directory that older versions shared between all environments of this user into this
+// environment's own, if one of its queues is in it. This happens only once.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -28,7 +28,7 @@ func (q *queues) takeOver(context.Context) error {
 
 	shared := &config.Settings{DataDir: state}
 	d, err := OpenDataDirectory(shared)
-	if errors.Is(err, ErrConflict) { // an environment still runs there, and keeps it
+	if errors.Is(err, ErrConflict) { // an environment is still running there and keeps it
 		return nil
 	}
 	if err != nil {
@@ -51,8 +51,8 @@ func (q *queues) takeOver(context.Context) error {
 	return nil
 }
 
-// moveData moves what environments keep from one data directory, which is locked and closed, to another. The database
-// is moved last: when this is interrupted, it is done again at the next start.
+// moveData moves an environment's files between data directories; from is locked and closed. The database is moved
+// last, so that an interrupted move is repeated at the next start.
 func moveData(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {
@@ -65,7 +65,7 @@ func moveData(from, to string) error {
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return errors.New("the database was not closed completely")
 	}
-	// It records the database of this directory: the next start makes one in the other.
+	// It identifies the database in this directory. The next start creates one in the other.
 	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -83,8 +83,8 @@ func moveData(from, to string) error {
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// move moves a file or a folder. What is in a folder goes into the one of that name, such as versions, where the archive
-// of this start lies already.
+// move moves a file or folder. It merges a folder into an existing one, such as versions, which already contains the
+// archive of this start.
 func move(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil || !exists(to) {

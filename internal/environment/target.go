@@ -24,20 +24,20 @@ import (
 	"tendril/queue"
 )
 
-// target is what the messages of a queue go to.
+// target is the destination of a queue's messages.
 type target struct {
 	queue     *workQueue
 	deliverer worker.Deliverer
-	// name is that of the start, by which metrics go. For an app over HTTP base is the part before the path.
+	// name is the name at startup, used by metrics. base is the part before the path for an app over HTTP.
 	name, base string
-	isOwnApp   bool   // it is the replicas of the app that run here
-	renew      func() // has new deliveries use the settings in force; nil if none of them matter
+	isOwnApp   bool   // the replicas run here
+	renew      func() // applies the current settings to new deliveries; nil if none matter
 	probe      func(context.Context) error
-	checked    bool   // probe is a health check, and no bare connection
+	checked    bool   // probe is a health check rather than a bare connection
 	close      func() // drops the connections
 }
 
-// current names the target for people, logs and metrics, by the path in force.
+// current returns the target with the current path for people, logs and metrics.
 func (t *target) current() string {
 	if t.base == "" {
 		return t.name
@@ -45,8 +45,7 @@ func (t *target) current() string {
 	return t.base + pathWithoutQuery(t.queue.settings().HTTPPath)
 }
 
-// await returns true when the target answers, false when ctx ends first. It
-// logs what is wrong once for each reason.
+// await waits until the target responds, and returns false if ctx is done first. It logs each new reason once.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -68,17 +67,17 @@ func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	}
 }
 
-// targetOpener opens what the messages of queues go to.
+// targetOpener opens the targets of queues.
 type targetOpener struct {
 	opts      *Options
 	life      *lifecycle
 	settings  *settings
 	observe   *observer
 	programs  *programs
-	tracker   *delivery.Tracker // nil where nobody asks for the deliveries in flight
-	known     delivery.Registry // nil when every message is trusted
+	tracker   *delivery.Tracker // nil if deliveries in flight are not tracked
+	known     delivery.Registry // nil if every message is trusted
 	account   func() delivery.RunAccount
-	payloads  *envelope.Opener // nil when no bucket is named
+	payloads  *envelope.Opener // nil without buckets
 	functions delivery.Functions
 }
 
@@ -91,7 +90,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 	opts := t.opts.aws()
 	s3, err := aws.OpenS3(ctx, opts)
 	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = s.Region // the one in the queue's URL
+		opts.Region = s.Region // the region in the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
@@ -102,7 +101,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 	return nil
 }
 
-// open opens the target of a queue's messages.
+// open opens a queue's target.
 func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) {
 	opts := &delivery.Options{
 		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed,
@@ -132,7 +131,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// openApp opens the connections to an app, or the balancer of the one that runs here.
+// openApp opens connections to an app, or the balancer of the app run here.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -184,11 +183,11 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	return nil
 }
 
-// ownAddress is where the app that runs here listens.
+// ownAddress returns the address of the app run here.
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP returns a client that posts a queue's messages to an address, with the settings in force now.
-// onOutcomeIgnored is shared by all clients of the queue, so that each problem is logged once.
+// openHTTP returns a client that posts a queue's messages to an address with the current settings. onOutcomeIgnored
+// is shared by all clients of the queue, so that each problem is logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
@@ -212,7 +211,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// recorder remembers what is posted to an address while somebody asked for that.
+// recorder records requests to an address while a console user has recording on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {
@@ -222,7 +221,7 @@ func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Messag
 	}
 }
 
-// exchangeOf is an exchange in the words of the console.
+// exchangeOf converts an exchange for the console.
 func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange {
 	shown := api.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
 		BodySize: len(x.Body),
@@ -233,12 +232,12 @@ func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange
 	return shown
 }
 
-// targetFiles are the PEM files for the target of a queue.
+// targetFiles returns the PEM files for a queue's target.
 func targetFiles(set *config.QueueSettings) deliver.TLSFiles {
 	return deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}
 }
 
-// logCertificate says what became of the certificates for a target.
+// logCertificate logs changes and problems of the certificates for a target.
 func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 	log := t.opts.Logger.With("component", "worker", "queue", queue)
 	switch {
@@ -255,7 +254,7 @@ func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 
 const renewHint = "replace the files of target-ca, target-cert and target-key: they are read again when they change"
 
-// httpOptions are what settings, and those of one queue, say about a POST.
+// httpOptions returns the HTTP options from the settings and a queue's own.
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
@@ -277,7 +276,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 	return opts, nil
 }
 
-// terminalCodes are the statuses that send a message of a queue to the dead-letter queue.
+// terminalCodes returns the statuses that dead-letter a queue's messages.
 func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 	if set.TerminalCodes == "" {
 		return deliver.StatusSet{}, nil
@@ -292,7 +291,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
 	q, set := to.queue, to.queue.settings()
 	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
-		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // beyond the function's own limit
+		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own limit
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
@@ -302,9 +301,9 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	timeout, err := function.FunctionTimeout(ctx) // which may need a permission that nothing else does
+	timeout, err := function.FunctionTimeout(ctx) // may need an extra permission
 	if err != nil {
-		// Only a function that does not exist ends the start: anything else may pass, and the worker waits for it.
+		// Only a missing function fails the startup. Other problems may pass, and the worker waits for that.
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			function.Close()
 			return fmt.Errorf("%w: queue %s: %w; name another one with --function or --region", ErrTarget, q.name, err)
@@ -329,7 +328,7 @@ func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) err
 	return t.invokeBy(to, opts, f)
 }
 
-// invokeBy makes events of a queue's messages and hands them to a function.
+// invokeBy converts a queue's messages to events for a function.
 func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deliver.Invoker) error {
 	function, err := deliver.NewLambda(invoker, to.queue.arn)
 	if err != nil {

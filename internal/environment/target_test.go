@@ -15,8 +15,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// openDelivery opens what delivers the messages of one queue. change may alter what is
-// set for it alone.
+// openDelivery opens the delivery of one queue. change may modify the queue's settings.
 func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
 	set := e.settings.now().Queues[0]
@@ -35,13 +34,13 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 	return to.deliverer
 }
 
-// queueWith is a queue with the first of these settings, which are in force beside those of all queues.
+// queueWith returns a queue with the first of these queue settings.
 func queueWith(all config.Settings, queues ...config.QueueSettings) *workQueue {
 	all.Queues = queues
 	return &workQueue{inForce: newSettings(&config.Config{Settings: all})}
 }
 
-// unstarted is an environment of settings as on a command line, which is not started.
+// unstarted returns an environment for command-line flags without starting it.
 func unstarted(t *testing.T, flags map[string]string) *Environment {
 	t.Helper()
 	flags["data-dir"] = t.TempDir()
@@ -54,8 +53,7 @@ func unstarted(t *testing.T, flags map[string]string) *Environment {
 	return e
 }
 
-// TestIdleProbes: the app that runs here is watched by its supervisor, and a function of
-// AWS Lambda is not asked.
+// The supervisor checks the app run here, and AWS Lambda functions are not probed.
 func TestIdleProbes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -90,8 +88,7 @@ func TestIdleProbes(t *testing.T) {
 	}
 }
 
-// TestProbeOfATarget: the health check tells of what all queues go to. A queue's own
-// target is asked itself.
+// The health check covers the common target of all queues. A queue's own target is probed directly.
 func TestProbeOfATarget(t *testing.T) {
 	t.Parallel()
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -19,12 +19,12 @@ import (
 	"tendril/internal/registry"
 )
 
-// skewed is a clock that a test puts forward.
+// skewed is a clock that tests can advance.
 type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// toNextMinute puts it a second behind the next full minute.
+// toNextMinute advances the clock to a second after the next full minute.
 func (s *skewed) toNextMinute() {
 	now := s.now()
 	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
@@ -39,7 +39,7 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
-// TestHealthNamesTasksThatFailOrArePaused: a person who looks at the health, the doctor or the tasks sees both.
+// Health, doctor and the task list report both.
 func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -87,8 +87,8 @@ cron:
 	}
 }
 
-// TestOverlapIsSkipped: while the message of a task's last run lies in its queue the next
-// run is left out, where the task says so, and others go on.
+// While the message of a task's last run is still queued, the next run is skipped if the task says so. Other tasks
+// are unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -125,7 +125,7 @@ cron:
 	}
 }
 
-// TestOverlapOfInstances: a run that another instance works on is unfinished, too. On Amazon SQS the registry tells.
+// A run in progress on another instance is unfinished too. On Amazon SQS the registry knows.
 func TestOverlapOfInstances(t *testing.T) {
 	_, queueURL := onlyInstancePlace(t)
 	var clock skewed
@@ -140,7 +140,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	works := run(t, flags, nil)
 	clock.toNextMinute()
 	eventually(t, "the delivery of the first run", func() bool { return works.work.lines[0].status().InWork == 1 })
-	// next tells what becomes of the next run: the clock waits for that, or runs would be missed.
+	// next returns the result of the next run. The clock must wait for it, or runs would be missed.
 	next := func() (reason string) {
 		var last time.Time
 		if runs := leads.cron.tasks.History("patient"); len(runs) > 0 {
@@ -157,7 +157,7 @@ func TestOverlapOfInstances(t *testing.T) {
 		})
 		return reason
 	}
-	// A short run would not be told of, so that it takes a moment.
+	// A short run would not be reported, so it takes a moment.
 	eventually(t, "a run that is left out", func() bool { return next() == string(periodic.ReasonOverlap) })
 	release()
 	eventually(t, "a run after the end", func() bool { return next() == "" })
@@ -168,8 +168,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	}
 }
 
-// TestTasksOfAQueueThatComesLater: a task whose own queue did not exist at the start uses the first one, and the
-// status says why.
+// A task whose own queue did not exist at startup uses the first queue, and the status explains it.
 func TestTasksOfAQueueThatComesLater(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)
@@ -203,7 +202,7 @@ cron:
 	}
 }
 
-// TestTrustWithoutTasks: an instance that has no tasks knows the runs of those that have.
+// An instance without tasks accepts scheduled runs of instances that have some.
 func TestTrustWithoutTasks(t *testing.T) {
 	localKeys(t)
 	seen := make(chan string, 1)
@@ -235,7 +234,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// onlyInstancePlace is a queue jobs on moto, its URL, and a registry's table.
+// onlyInstancePlace creates a queue jobs on moto and a registry table.
 func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)
@@ -250,9 +249,8 @@ func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	return table, makeQueue(t, c, 0)
 }
 
-// TestOnlyInstanceWithATable: what is declared the only instance enqueues its
-// tasks also where a table is named, though no lease was ever written there,
-// and what it enqueued is not enqueued again after a restart.
+// An instance declared the only one enqueues its tasks even if a table is configured and contains no lease. After a
+// restart it does not enqueue them again.
 func TestOnlyInstanceWithATable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -261,8 +259,8 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
 	seen := map[string]int{}
-	// An earlier process accounted for each task up to three minutes ago. That
-	// of the second start tells that it is at work on the table.
+	// An earlier process accounted for each task up to three minutes ago. The second start's account proves that it
+	// uses the table.
 	for _, task := range []string{"audit", "mail"} {
 		if _, err := runs.Since(t.Context(), 0,
 			map[string]registry.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
@@ -291,13 +289,12 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	}
 }
 
-// countEnqueued counts the log lines about runs of a task that were enqueued.
+// countEnqueued counts the log lines about enqueued runs of a task.
 func countEnqueued(r *running, task string) int {
 	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
 }
 
-// TestTimeToLiveOfAnExistingTable: --registry-create sets it also where the
-// table was there before; else its lack is reported, and what to do.
+// --registry-create sets it on an existing table too; otherwise its absence is reported, with a remedy.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")
@@ -327,8 +324,7 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	}
 }
 
-// TestScheduleChangedOverARestart: what was due by a schedule that was not in
-// force then is not made up for.
+// Runs due by a schedule that was not in effect at the time are not caught up.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")

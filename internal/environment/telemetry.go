@@ -22,7 +22,7 @@ func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	return all
 }
 
-// queueReadings tells what lies in the queues: all embedded ones, and those on Amazon SQS that are worked on.
+// queueReadings returns the depths of all embedded queues and of the queues on Amazon SQS with a worker.
 func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !p.life.running() {
 		return nil
@@ -49,7 +49,7 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	return all
 }
 
-// certificateReadings tells when the files for TLS expire.
+// certificateReadings converts certificates for the metrics.
 func certificateReadings(files []doctor.Certificate) (all []telemetry.Certificate) {
 	for _, c := range files {
 		all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// totals are what an environment did from its start to its end: its last event and its last log line tell them.
+// totals are the counts of one run, reported in its last event and log line.
 type totals struct {
 	opts   *Options
 	life   *lifecycle
@@ -17,19 +17,19 @@ type totals struct {
 	work   *pipelines
 
 	began  time.Time
-	before broker.Ledger // of all embedded queues, at the start
-	final  []total       // as they were when the workers had stopped; nil until then
-	// reason is why the environment stops; "" while nobody said.
+	before broker.Ledger // sum over embedded queues at startup
+	final  []total       // counts after the workers stopped; nil before
+	// reason is why the environment stops, or "".
 	reason string
 }
 
-// total is one figure, by the key that it has in log lines and events.
+// total is one figure, with its key in log lines and events.
 type total struct {
 	key string
 	n   int64
 }
 
-// begin remembers what the queues held. What it pushes runs before they are closed.
+// begin records the initial contents of the queues. Its shutdown step runs before they are closed.
 func (t *totals) begin(context.Context) error {
 	t.began = time.Now()
 	if b := t.queues.broker; b != nil {
@@ -42,13 +42,12 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count returns what is known: of workers how many messages were received, done, failed and given back; of embedded
-// queues how many were dead-lettered and how many wait. Amazon SQS tells neither. Without a worker the queues say what
-// was done.
+// count returns the known totals: received, done, failed and returned messages from workers, dead-lettered and queued
+// ones from embedded queues. Amazon SQS reports neither. Without a worker, done comes from the queues.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.lines) {
-		return nil // the start failed
+		return nil // startup failed
 	}
 	for _, l := range t.work.lines {
 		c := l.worker.Status().Counts
@@ -77,8 +76,8 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued counts the messages in the queues that are received from; without a worker it is live, those of all queues.
-// It is not known when one of them is on Amazon SQS.
+// queued counts the messages in the queues with a worker, or returns live, the sum over all queues, if there are no
+// workers. It is unknown if a queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -93,7 +92,7 @@ func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	return n, len(t.queues.all) > 0
 }
 
-// stopFields are the fields of the last event.
+// stopFields returns the fields of the last event.
 func (t *totals) stopFields() map[string]string {
 	fields := map[string]string{"reason": t.reason, "up": time.Since(t.began).Round(time.Second).String()}
 	for _, total := range t.count() {
@@ -102,7 +101,7 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// reportStopped writes the last line of the log, unless the start failed.
+// reportStopped writes the last log line, unless startup failed.
 func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"tendril/internal/config"
 )
 
-// TestConnectionsWaitWhereTheyAreSharedOut: a change of http-connections is told to wait
-// where something was made for their number at the start, and does wait.
+// A change of http-connections is announced as pending, and does wait, if something was built for the number at
+// startup.
 func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Validate returns everything for which a start would be refused, as far as that shows
-// without starting, creating or asking anything; nil for nothing. A start begins with it.
+// Validate returns every problem that would prevent startup and can be detected without starting, creating or
+// querying anything. Startup calls it first.
 func (o *Options) Validate() error {
 	if o.QueuesOnly {
 		return nil
@@ -40,8 +40,8 @@ func (o *Options) Validate() error {
 	return errors.Join(append(problems, o.validateTasks())...)
 }
 
-// ProbePorts returns an error that wraps [ErrConflict] when an address on which the
-// environment or the app is to listen is in use, or when two of them are the same.
+// ProbePorts returns an error that wraps [ErrConflict] if an address for the environment or the app is in use, or if
+// two are the same.
 func (o *Options) ProbePorts() error {
 	s := &o.Config.Settings
 	var problems []error
@@ -87,13 +87,13 @@ func (o *Options) validateApp() (problems []error) {
 	if len(o.Command) == 0 {
 		main, err := o.Bundle.Web()
 		if err != nil {
-			return problems // it was refused when the bundle was opened
+			return problems // already reported when the bundle was opened
 		}
 		web.Shell = main.Command
 	}
 
 	if s.Healthcheck != "" {
-		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // validateTargets judges it
+		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // reported by validateTargets
 	}
 	_, err := supervisor.New([]supervisor.Process{app.Guard(s, web)}, nil)
 	if o.AppliesMachine() {
@@ -134,7 +134,7 @@ func (o *Options) validateTargets() (problems []error) {
 	return problems
 }
 
-// validatePaths judges the files and folders that are to be read and written.
+// validatePaths checks the files and folders to be read and written.
 func (o *Options) validatePaths() (problems []error) {
 	s := &o.Config.Settings
 	if s.Console != config.Off || s.AnyEmbedded() {
@@ -164,7 +164,7 @@ func (o *Options) validatePaths() (problems []error) {
 	return problems
 }
 
-// validatePIDFile says why a PID file cannot be written; nil when it can.
+// validatePIDFile returns an error if a PID file cannot be written.
 func validatePIDFile(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("pid-file %s: it is not a regular file: choose another path", path)
@@ -176,7 +176,7 @@ func validatePIDFile(path string) error {
 	return creatable("pid-file", dir)
 }
 
-// creatable says why a folder can neither be written to nor made; nil when it can.
+// creatable returns an error if a folder can neither be written to nor created.
 func creatable(option, dir string) error {
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -190,7 +190,7 @@ func creatable(option, dir string) error {
 			err = syscall.Access(at, writeAndSearch)
 		}
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // without the path, which is told already
+			err = wrong.Err // without the path, which is already in the message
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir,
@@ -200,7 +200,7 @@ func creatable(option, dir string) error {
 	}
 }
 
-// validateTasks judges the file of periodic tasks, and the queues that they go to.
+// validateTasks checks the task file and the queues it uses.
 func (o *Options) validateTasks() error {
 	path := o.CronFile()
 	if path == "" {

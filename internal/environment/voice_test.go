@@ -6,8 +6,7 @@ import (
 	"tendril/internal/config"
 )
 
-// TestOrderIsThatOfJoining: a queue that only a periodic task uses is looked at
-// first, though it was made last.
+// A queue used only by a periodic task comes first, although it was created last.
 func TestOrderIsThatOfJoining(t *testing.T) {
 	t.Parallel()
 	of := func(weight int) *queues {

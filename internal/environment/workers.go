@@ -16,7 +16,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// zeroMeant turns a 0 that somebody chose into what the parts take for it: their own zero means the default.
+// zeroMeant turns an explicit 0 into -1 for packages in which 0 means the default.
 func zeroMeant(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -24,7 +24,7 @@ func zeroMeant(d time.Duration) time.Duration {
 	return d
 }
 
-// buildWorkers makes a pipeline for each queue: it opens the target, and makes the worker.
+// buildWorkers creates a pipeline for each queue, opening its target and creating its worker.
 func (p *pipelines) buildWorkers(ctx context.Context) error {
 	s := p.settings.now()
 	if len(p.queues.all) > 1 || s.Sleep > 0 {
@@ -54,27 +54,27 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	return nil
 }
 
-// Both kinds of queues take what goes to the dead-letter queue at once.
+// Both kinds of queues support dead-lettering on request.
 var (
 	_ worker.DeadLetterer = (*aws.DeadLetters)(nil)
 	_ worker.DeadLetterer = (*broker.Queue)(nil)
 )
 
-// workerQueue is the queue of a worker.
+// workerQueue returns the queue for a worker.
 func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 	onSQS, found := w.source.(*aws.Queue)
 	if !found {
 		return w.source
 	}
 	s := p.settings.now()
-	host, _ := os.Hostname() // "" where nobody knows
+	host, _ := os.Hostname() // "" if unknown
 	return &aws.DeadLetters{Queue: onSQS, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
 		To: func() string { return p.depths.deadLetterQueue(w.name, time.Now()) }}
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
-	// What keeps the event of a batch below what Lambda takes, 6 MiB, as long as no more than two bytes of JSON
-	// stand for one of a body.
+	// Keeps the event of a batch below Lambda's limit of 6 MiB, unless the JSON takes more than two bytes per byte of
+	// body.
 	const maxBatchBytes = 5 << 19
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
@@ -90,7 +90,7 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 		Pool:  p.pool, Weight: set.Weight, MaxWait: set.MaxWait,
 	}
 	if w.embedded && !p.opts.Config.IsSet("delete-linger") {
-		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash
+		opts.DeleteLinger = -1 // only calls to Amazon cost money; without lingering, fewer messages are redelivered after a crash
 	}
 	if held := sharesOf(p.opts.Memory).held; held > 0 {
 		opts.HeldBytes = max(held/len(p.queues.all), 1)
@@ -111,9 +111,8 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers lets the workers run until the stop reaches them: then they drain,
-// and are cut off when the time for that is over. They start after the app, so
-// that they stop before it: the app must live while deliveries finish.
+// runWorkers runs the workers until shutdown. They then drain, and are cut off when the time is up. They start after
+// the app and stop before it, because deliveries need the app to finish.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
@@ -145,9 +144,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	return nil
 }
 
-// openTogether finds out when each target that others run takes messages, and
-// then opens the gates of all its pipelines at once: were each worker to find out by
-// itself, a queue of little weight might have everything for a moment.
+// openTogether waits until each external target accepts messages and then opens the gates of all its pipelines at
+// once. If each worker waited by itself, a queue of low weight might get all capacity for a moment.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

@@ -11,38 +11,38 @@ import (
 	"tendril/queue"
 )
 
-// workQueue is a queue that this environment receives from, wherever it lives.
+// workQueue is a queue with a worker, embedded or on Amazon SQS.
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string
-	dead           string // the dead-letter queue's name; "" for none
+	dead           string // dead-letter queue; may be ""
 	fifo           bool
-	embedded       bool // else on Amazon SQS
-	forTask        bool // it was opened because a periodic task names it
+	embedded       bool // otherwise on Amazon SQS
+	forTask        bool // opened for a periodic task
 
 	inForce *settings
 	index   int // of its settings
 }
 
-// settings are those in force for the queue. They must not be changed.
+// settings returns the queue's current settings, which must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
-// targetKey is the same for queues whose messages go to the same place.
+// targetKey is the same for queues with the same target.
 func (w *workQueue) targetKey() string {
 	set := w.settings()
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// How long a target has to be idle before it is probed: with a health check, that
-// exists to be asked, and with a bare connection, of which some servers log each.
+// How long a target must be idle before it is probed. The bare connection is less frequent, since some servers log
+// each one.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle is when the worker probes an idle target; checked tells that it has a health check. The supervisor watches
-// the app that runs here. A function of AWS Lambda is started by its messages: a probe would be a paid call that tells
-// nothing of the next.
+// probeIdle returns how long the target must be idle before the worker probes it, or 0 for never. checked means that
+// it has a health check. The supervisor checks the app run here. Probing an AWS Lambda function would be a paid call
+// that says nothing about the next one.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
@@ -53,8 +53,8 @@ func (w *workQueue) probeIdle(checked bool) time.Duration {
 	return connectIdle
 }
 
-// filter is what decides which messages are delivered; nil for all. It looks at what the app would get: at the content
-// of an envelope of SNS. Runs of tasks are always delivered, since they have no content.
+// filter returns a function that selects the messages to deliver, or nil for all. It examines the message the app
+// would get, inside an SNS envelope. Scheduled runs are always delivered, since they have no content.
 func (w *workQueue) filter() func(*queue.Message) bool {
 	set := w.settings()
 	if set.Filter == "" {
@@ -62,7 +62,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 	patterns, err := filter.Parse(set.Filter)
 	if err != nil {
-		return nil // it was parsed when the settings were read
+		return nil // validated when the settings were read
 	}
 	return func(m *queue.Message) bool {
 		if queue.ParseRun(m) != nil {
@@ -76,7 +76,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 }
 
-// pathWithoutQuery is the path of deliveries for people, logs and metrics: a query may hold a secret.
+// pathWithoutQuery returns the path for people, logs and metrics, since a query may contain a secret.
 func pathWithoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path
