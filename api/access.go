@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// The scopes that a session or a token can have: what a caller may do. A scope does not include another one.
+// Scopes of a session or token. No scope includes another.
 const (
-	// ScopeRead shows message bodies, settings, and what apps, hooks and other servers said.
+	// ScopeRead allows reading message bodies, settings, and output of apps, hooks and other servers.
 	ScopeRead = "read"
-	// ScopeAct changes queues, messages and tasks, and stops the environment.
+	// ScopeAct allows changing queues, messages and tasks, and stopping the environment.
 	ScopeAct = "act"
-	// ScopeDeploy runs code: deployments and reloads.
+	// ScopeDeploy allows running code: deployments and reloads.
 	ScopeDeploy = "deploy"
 )
 
-// Scopes returns the scopes that a session or a token can have.
+// Scopes returns all scopes.
 func Scopes() []string { return []string{ScopeRead, ScopeAct, ScopeDeploy} }
 
-// CheckScopes refuses names that are not scopes.
+// CheckScopes rejects unknown scopes.
 func CheckScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(Scopes(), scope) {
@@ -31,27 +31,26 @@ func CheckScopes(scopes []string) error {
 	return nil
 }
 
-// callerNameKey is the key of the caller's name in a context.
 type callerNameKey struct{}
 
-// WithCallerName returns a context for work that a caller of the console asked for.
+// WithCallerName returns a context that carries the name of a console caller.
 func WithCallerName(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, callerNameKey{}, who)
 }
 
-// CallerName returns the caller who asked for the work done with ctx, as in [Caller]; "" for other work.
+// CallerName returns the name stored by [WithCallerName], in the form of [Caller].Who, or "".
 func CallerName(ctx context.Context) string {
 	who, _ := ctx.Value(callerNameKey{}).(string)
 	return who
 }
 
-// Caller is what the console knows of the sender of a request.
+// Caller describes the sender of a request.
 type Caller struct {
 	// Who is "owner", "session" with a number, "token" with a name, or "anyone"; "" if the caller is unknown.
 	Who string `json:"who,omitempty"`
-	// Scopes are of the Scope constants.
+	// Scopes holds Scope constants.
 	Scopes []string `json:"scopes"`
-	// ReadOnly is whether every act is refused, BodiesHidden whether bodies are shown on request only.
+	// ReadOnly means that every action is refused; BodiesHidden that bodies are included on request only.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// CertificateFingerprint returns the SHA-256 of a certificate in DER, in hexadecimal digits.
+// CertificateFingerprint returns the SHA-256 of a DER certificate in hexadecimal.
 func CertificateFingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

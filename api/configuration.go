@@ -1,69 +1,70 @@
 package api
 
-// The ways in which a change of an option takes effect.
+// When a changed option takes effect.
 const (
-	EffectReload  = "reload"  // while the environment runs, when the change is saved
+	EffectReload  = "reload"  // as soon as the change is saved
 	EffectRestart = "restart" // at the next start
 )
 
-// Configuration is every option of the environment and the file that changes are written to.
+// Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// File is the path of the settings file; Exists is whether it is there. Hash is that of its content, which a change
-	// must name as its base.
+	// File is the path of the settings file. Hash is the hash of its content, which a change must name as its base.
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 	Hash   string `json:"hash"`
-	// Blocks are those of the configuration page of Elastic Beanstalk, Topics those of all options, in their order.
+	// Blocks are the blocks of Elastic Beanstalk's configuration page, Topics the topics of all options, both in
+	// order.
 	Blocks []string `json:"blocks"`
 	Topics []string `json:"topics"`
-	// Options are all options, in the order of docs/options.md.
+	// Options holds all options, in the order of docs/options.md.
 	Options []ConfigOption `json:"options"`
-	// Queues hold the settings of each queue, none where only queues are served.
+	// Queues holds the settings of each queue; empty if the environment only serves queues.
 	Queues []ConfigQueue `json:"queues"`
-	// Changes are what the files say by now and the process does not follow yet; Problem is why they cannot be read.
+	// Changes are the differences between the settings files and the running process; Problem is set if they cannot
+	// be read.
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
 
-// ConfigOption is one option in force, and how it is changed.
+// ConfigOption is an option with its value, documentation and editing rules.
 type ConfigOption struct {
 	DescribedOption
-	// Block is one of [Configuration].Blocks, "" for an option that is not on that page; Topic one of its Topics.
+	// Block is one of [Configuration].Blocks, or "" for options not on that page. Topic is one of its Topics.
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
-	// Label is the name for people, Key the one in the settings file, "" where it cannot be in there.
+	// Label is the display name. Key is the name in the settings file; "" if it is not allowed there.
 	Label string `json:"label"`
 	Key   string `json:"key,omitempty"`
-	// Help is one sentence, Detail what else to know, "" for nothing.
+	// Help is one sentence, Detail an optional further explanation.
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text; Unit what a bare number counts, "" for
-	// none.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a bare number,
+	// if any.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is the value without a setting, with words where it is not a fixed one. Allowed says what the option
-	// takes, Choices are the words of a choice.
+	// Default is the default value, in words if it is not fixed. Allowed describes the valid values, Choices lists
+	// the values of a choice.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
-	// Hidden is whether the value, or a part of it, is not shown.
+	// Hidden means that at least a part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is the scope that a change of it needs. Effect is one of the Effect constants. Locked says why the settings
-	// file cannot change the option; "" where it can.
+	// Scope is the scope required to change the option, Effect an Effect constant. Locked is the reason why the
+	// settings file cannot change the option, or "".
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
 }
 
-// ConfigQueue is the settings of one queue.
+// ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings have the names that a change gives them, such as "http-path of payments"; those that the settings file
-	// cannot change for this queue alone are Locked.
+	// Settings are named as in a change, such as "http-path of payments". Locked ones cannot be set per queue in the
+	// settings file.
 	Settings []ConfigOption `json:"settings"`
 }
 
-// Option returns the option of that name, or the setting of one queue; nil for none.
+// Option returns an option or a queue's setting by name, or nil.
 func (c *Configuration) Option(name string) *ConfigOption {
 	for i := range c.Options {
 		if c.Options[i].Name == name {
@@ -82,39 +83,39 @@ func (c *Configuration) Option(name string) *ConfigOption {
 
 // SettingsChange is a change of the settings file.
 type SettingsChange struct {
-	// Set holds a text for each option to set, nil for one to remove from the file. An option may have any of its
-	// names; "http-path of payments" is one of a queue.
+	// Set maps each option to its new text, or to nil to remove it from the file. Any name of an option works;
+	// "http-path of payments" sets it for one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the hash of the file that the change is meant for. A preview needs none.
+	// Base is the hash of the file the change was made for. A preview does not need it.
 	Base string `json:"base,omitempty"`
 }
 
-// SettingsPreview is what a change of the settings file does, or has done.
+// SettingsPreview is the effect of a change of the settings file.
 type SettingsPreview struct {
 	File string `json:"file"`
-	// Base is the hash of the file before the change, Hash the one after it.
+	// Base and Hash are the hashes of the file before and after the change.
 	Base string `json:"base"`
 	Hash string `json:"hash"`
-	// Scope is the scope that the change needs.
+	// Scope is the scope required for the change.
 	Scope string `json:"scope"`
-	// Lines are the lines of the file that differ, in their order.
+	// Lines are the lines that differ, in file order.
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose value in force differs, and how each takes effect. After a change those that need no
-	// restart are in force.
+	// Changes are the options whose effective value changes. After a change, those without Restart are already in
+	// force.
 	Changes []OptionChange `json:"changes"`
-	// Warnings are what is allowed and seldom meant.
+	// Warnings are values that are valid but probably unintended.
 	Warnings []Detail `json:"warnings,omitempty"`
 }
 
-// FileLine is a line that a change takes out of the settings file, or puts in.
+// FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line is the number from 1: in the new file where it is Added, else in the old one.
+	// Line is the line number, from 1, in the new file if Added, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`
 }
 
-// String returns the line with + or - before it.
+// String returns the line prefixed with + or -.
 func (l FileLine) String() string {
 	if l.Added {
 		return "+ " + l.Text

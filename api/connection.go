@@ -21,18 +21,17 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer bounds what a client reads of one answer; a page of messages ends
-// well below it.
+// maxAnswer limits the size of an answer; a page of messages is well below it.
 const maxAnswer = 256 << 20
 
 // connection is the [Transport] over HTTP.
 type connection struct {
 	instance       Instance
 	dataDir, token string
-	quick, slow    *http.Client // slow for routes with a limit
+	quick, slow    *http.Client // slow is for routes with their own limit
 }
 
-// newConnection returns one that trusts the certificate of the instance alone, and follows no redirect.
+// newConnection returns a connection that trusts only the instance's certificate and follows no redirects.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token}
 	c.quick = c.client(2 * MaxWait)
@@ -40,11 +39,10 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client returns an HTTP client that waits for the start of an answer for up to patience.
+// client returns an HTTP client that waits up to patience for the response headers.
 func (c *connection) client(patience time.Duration) *http.Client {
 	transport := &http.Transport{
-		// Whatever name it bears and whoever signed it: there is one certificate
-		// that is trusted.
+		// Exactly one certificate is trusted, regardless of its name and issuer.
 		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
 		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		ResponseHeaderTimeout: patience,
@@ -57,8 +55,8 @@ func (c *connection) client(patience time.Duration) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate accepts the certificate that the instance file names, and no
-// other. The file is read again for one that is new since Dial.
+// checkCertificate accepts only the certificate named in the instance file. It rereads the file in case the
+// certificate has changed since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
@@ -87,9 +85,8 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 	return c.decode(resp.StatusCode, data, into)
 }
 
-// send sends a request that accepts a type of answers.
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // nothing can tell whether the environment gets it
+	if r.Body != nil && c.token == "" { // the server's identity cannot be verified without a token
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
@@ -102,7 +99,7 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	}
 
 	method, _, _ := strings.Cut(r.Pattern, " ")
-	// Dots are escaped too, so that no server takes a name for steps.
+	// Escape dots too, so that no server resolves "." and ".." in names.
 	path := r.Path(func(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") })
 	if len(r.Query) > 0 {
 		path += "?" + r.Query.Encode()
@@ -130,7 +127,7 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	return resp, nil
 }
 
-// follow calls each for the events that a stream sends.
+// follow calls each for every event of a stream.
 func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) error) error {
 	conn, ok := c.transport.(*connection)
 	if !ok {
@@ -151,7 +148,7 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
 		if !ok {
-			continue // an id, a comment, or the end of an event
+			continue // an ID, a comment or the end of an event
 		}
 		var event T
 		if err := json.Unmarshal(data, &event); err != nil {
@@ -167,7 +164,7 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	return ctx.Err()
 }
 
-// unanswered explains why there is no answer.
+// unanswered explains why there was no answer.
 func (c *connection) unanswered(err error) error {
 	if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
 		return notRunning(c.dataDir)
@@ -207,7 +204,7 @@ func (c *connection) decode(status int, data []byte, into any) error {
 	return refusal
 }
 
-// unauthorized says where the token would have come from.
+// unauthorized explains where the token should have come from.
 func (c *connection) unauthorized(refusal *Error) error {
 	if c.token != "" {
 		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir

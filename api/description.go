@@ -5,46 +5,45 @@ import (
 	"time"
 )
 
-// Description says what an environment consists of: what runs, or what 'tendril up' would run. It
-// holds no secret; a value that looks like one is replaced.
+// Description describes the components of a running environment, or of the one 'tendril up' would start. Values that
+// look like secrets are replaced.
 type Description struct {
 	Environment string `json:"environment"`
-	// Running is whether this describes a process, and not what would be started.
+	// Running distinguishes a running environment from one that would be started.
 	Running bool `json:"running"`
-	// Version is that of tendril, AppVersion names the version of the app; "" when tendril runs none.
+	// Version is tendril's version, AppVersion the app's; "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
-	// PID is the process, 0 without one; StartedAt when it began, State one of the State constants.
+	// PID, StartedAt and State, a State constant, are zero if no process runs.
 	PID       int       `json:"pid,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	State     string    `json:"state,omitempty"`
-	// Region is that of queues on Amazon SQS, and the one in the ARNs of embedded queues.
+	// Region is the region of queues on Amazon SQS, or the one in the ARNs of embedded queues.
 	Region string `json:"region"`
-	// Queues are those that are worked on, in the order of the settings.
+	// Queues are the queues the worker receives from, in the order of the settings.
 	Queues []DescribedQueue `json:"queues"`
-	// Processes are what tendril starts: the app's processes, or one function on this machine.
+	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
-	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil when there are no periodic tasks
-	// Election says how instances agree on a leader, "" when nothing needs one; Leader who that is, nil
-	// without a process.
+	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
+	// Election describes how the leader is elected, "" if none is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
-	// Scaling is nil where the size is fixed. Without a process it holds target and bounds.
+	// Scaling is nil if the size is fixed. If no process runs, only target and bounds are set.
 	Scaling *Scaling `json:"scaling,omitempty"`
-	// Deployments are the last 20 since the start, newest first.
+	// Deployments are the last 20 since startup, newest first.
 	Deployments []Deployment `json:"deployments,omitempty"`
-	// Resources are what the environment uses on AWS.
+	// Resources are the AWS resources of the environment.
 	Resources []Resource `json:"resources"`
 	Places
-	// Options are all options in force, in the order of docs/options.md. Changes are what the settings
-	// say by now and the process does not follow yet.
+	// Options holds all options in force, in the order of docs/options.md. Changes are the differences between the
+	// settings and the running process.
 	Options []DescribedOption `json:"options"`
 	Changes []OptionChange    `json:"changes,omitempty"`
-	// Notes are what could not be found out, and why.
+	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Places are where an environment listens, and the files that it reads and writes.
+// Places are the addresses an environment listens on and the files it uses.
 type Places struct {
 	Ports []Place `json:"ports"`
 	Files []Place `json:"files"`
@@ -52,76 +51,75 @@ type Places struct {
 
 // Place is an address or a path.
 type Place struct {
-	Use string `json:"use"` // in a few words
-	At  string `json:"at"`  // host:port, or the path
+	Use string `json:"use"` // short description
+	At  string `json:"at"`  // host:port or path
 }
 
-// DescribedQueue is a queue, what its messages go to, and its dead-letter queue.
+// DescribedQueue is a queue with its target and dead-letter queue.
 type DescribedQueue struct {
 	Name    string `json:"name"`
-	Backend string `json:"backend"`       // one of the Backend constants
-	URL     string `json:"url,omitempty"` // "" when it is known at the start only
+	Backend string `json:"backend"`       // a Backend constant
+	URL     string `json:"url,omitempty"` // empty if unknown until startup
 	ARN     string `json:"arn,omitempty"`
 	FIFO    bool   `json:"fifo"`
-	// Target is the URL that messages are posted to, "lambda:" and a function of AWS Lambda, or the
-	// command of a function on this machine; "" for a dead-letter queue.
+	// Target is the URL that receives the messages, "lambda:" and the name of an AWS Lambda function, or the command
+	// of a local function; "" for a dead-letter queue.
 	Target string `json:"target,omitempty"`
-	// Attributes are those in effect, by their names in SQS; those that 'tendril up' would set when nothing runs.
-	Attributes map[string]string `json:"attributes,omitempty"`
-	// DeadLetterQueue is nil without one.
-	DeadLetterQueue *DescribedQueue `json:"dead_letter_queue,omitempty"`
-	// Settings are those in force for the queue; none for a dead-letter queue.
+	// Attributes are the SQS attributes in effect, or those that 'tendril up' would set.
+	Attributes      map[string]string `json:"attributes,omitempty"`
+	DeadLetterQueue *DescribedQueue   `json:"dead_letter_queue,omitempty"`
+	// Settings are the queue's settings in force; empty for a dead-letter queue.
 	Settings []DescribedOption `json:"settings,omitempty"`
 }
 
-// DescribedProcess is one command that tendril starts.
+// DescribedProcess is a command started by tendril.
 type DescribedProcess struct {
 	Name    string `json:"name"`
 	Command string `json:"command"`
 }
 
-// Resource is one thing that the environment uses on AWS.
+// Resource is an AWS resource used by the environment.
 type Resource struct {
-	// Kind says what it is, such as "queue" or "registry table"; Name what it is called there.
+	// Kind is for example "queue" or "registry table"; Name is the name on AWS.
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned is whether it was created for this environment, so that 'tendril terminate' deletes it. Note
-	// says why it is not, or what could not be read.
+	// Owned means that the resource was created for this environment and 'tendril terminate' deletes it. Note
+	// explains why it is not owned or could not be read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
 
-// OptionValue is a value and where it was set.
+// OptionValue is a value and its origin.
 type OptionValue struct {
-	// Value is as it would be written, "" for none.
+	// Value is the value as written in a file, or "".
 	Value string `json:"value"`
-	// Layer is "default", "bundle", "file", "environment" or "flag"; Where the place in it, such as
-	// "tendril.yaml:3", "" for a plain default.
+	// Layer is "default", "bundle", "file", "environment" or "flag". Where is the position, such as "tendril.yaml:3";
+	// "" for a default.
 	Layer string `json:"layer"`
 	Where string `json:"where,omitempty"`
 }
 
-// DescribedOption is one option in force.
+// DescribedOption is an option in force.
 type DescribedOption struct {
-	Name string `json:"name"` // of a queue's own settings the key in tendril.yaml
+	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
-	// SetBy holds the value of every layer that set it, the weakest first, where there is more than the default.
+	// SetBy holds the values of all layers that set the option, weakest first, if there is more than the default.
 	SetBy []OptionValue `json:"set_by,omitempty"`
 }
 
-// OptionChange is what the settings say now of an option that has another value in the process.
+// OptionChange is an option whose configured value differs from the running process.
 type OptionChange struct {
-	// Name is that of the option, followed by " of " and the queue for one that a queue has for itself.
+	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
 	Name string `json:"name"`
 	OptionValue
-	// Restart is whether the change takes effect at the next start only; else at a reload or a deployment.
+	// Restart means that the change needs a restart; otherwise a reload or deployment applies it.
 	Restart bool `json:"restart"`
 }
 
-// Option returns the option of that name, and what the settings say by now of it, for any queue too.
+// Option returns an option by name, and its pending changes, including changes for single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

@@ -4,6 +4,5 @@ import (
 	"time"
 )
 
-// MaxDeploy is the longest that one deployment may take, the last delivery of
-// the old version included.
+// MaxDeploy limits a deployment, including the last deliveries to the previous version.
 const MaxDeploy = 15 * time.Minute

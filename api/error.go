@@ -4,54 +4,50 @@ import (
 	"tendril/queue"
 )
 
-// Error is a refusal by the console, on both ends of the wire.
+// Error is a refused request, on both the server and the client.
 type Error struct {
-	// Status is the HTTP status.
 	Status int `json:"-"`
-	// Message says what is wrong and where; Hint what to do instead, "" when
-	// there is nothing to say.
+	// Message describes the problem, Hint a remedy; Hint may be "".
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code is the code of the [queue.Error] behind it; "" when it was not a
-	// queue that refused.
+	// Code is the code of the underlying [queue.Error]; "" if the queue did not cause the error.
 	Code string `json:"code,omitempty"`
-	// RequestID is that of the request, as in the header [RequestIDHeader] and in the log.
+	// RequestID is the value of [RequestIDHeader], which also appears in the log.
 	RequestID string `json:"request_id,omitempty"`
-	// Details are the single things that are wrong, where Message sums up.
+	// Details are the individual problems summarized by Message.
 	Details []Detail `json:"details,omitempty"`
-	// Switched, Step and Output are those of the [DeployError] behind it.
+	// Switched, Step and Output come from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
 	Output   []string `json:"output,omitempty"`
-	// Late tells of a drain that it is over, and that work was cut off.
+	// Late means that a drain has ended and cut off work.
 	Late bool `json:"late,omitempty"`
 
 	cause error
 }
 
-// Detail is one of several things that are wrong.
+// Detail is one of several problems.
 type Detail struct {
-	// Option is the option that it is about, as the request names it; "" for none.
+	// Option is the affected option as named in the request, or "".
 	Option string `json:"option,omitempty"`
-	// Text says what and where, Hint what to do instead; Hint may be "".
+	// Text describes the problem, Hint a remedy; Hint may be "".
 	Text string `json:"error"`
 	Hint string `json:"hint,omitempty"`
 }
 
-// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause where the client itself found the trouble.
+// Unwrap returns the cause if the client itself detected the problem.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is a [queue.Error] of the same code, so that a
-// caller of [Client] may ask errors.Is(err, queue.ErrNoQueue).
+// Is reports whether target is a [queue.Error] with the same code, so that errors.Is(err, queue.ErrNoQueue) works for
+// errors of a [Client].
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*queue.Error)
 	return ok && t.Code != "" && t.Code == e.Code
 }
 
-// NewError returns a refusal: message says what is wrong and where, hint what to do instead.
+// NewError returns an Error with a status, a message and a hint.
 func NewError(status int, message, hint string) *Error {
 	return &Error{Status: status, Message: message, Hint: hint}
 }

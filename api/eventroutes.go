@@ -21,15 +21,15 @@ type (
 	}
 )
 
-// EventFilter selects events. The zero value is the newest 100.
+// EventFilter selects events. The zero value selects the newest 100.
 type EventFilter struct {
-	// After gives what follows an id, oldest first; 0 gives the newest, newest first. Before bounds the ids for a page
-	// of older ones; 0 is no bound.
+	// With After, events after that ID are returned, oldest first; otherwise the newest, newest first. Before
+	// excludes events from that ID on; 0 means no bound.
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string
-	Since         time.Time // zero for no bound
-	Match         string    // is contained in the text or a field, in any case
+	Since         time.Time // zero means no bound
+	Match         string    // substring of the text or a field, ignoring case
 }
 
 func (f *EventFilter) query() url.Values {
@@ -42,13 +42,13 @@ func (f *EventFilter) query() url.Values {
 	return values
 }
 
-// LineFilter selects lines of the log. The zero value is the newest 100 of level Info and above.
+// LineFilter selects log lines. The zero value selects the newest 100 of level Info and above.
 type LineFilter struct {
-	After, Before int64  // as in [EventFilter]
-	Limit         int    // as in [EventFilter]
-	Process       string // "" for all; [eventlog.Own] is tendril itself
+	After, Before int64 // as in [EventFilter]
+	Limit         int
+	Process       string // empty for all; [eventlog.Own] for tendril itself
 	Level         slog.Level
-	Match         string // is contained in the text, in any case
+	Match         string // substring of the text, ignoring case
 }
 
 func (f *LineFilter) query() url.Values {

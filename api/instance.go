@@ -18,50 +18,47 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// InstanceFile is the name of the file in the data directory that says which
-// environment runs on it and where it answers.
+// InstanceFile is the file in the data directory that describes the running environment.
 const InstanceFile = "instance.json"
 
 // ErrNotRunning means that no environment runs on the data directory.
 var ErrNotRunning = errors.New("no environment runs")
 
-// Instance says which environment runs on a data directory. The environment
-// writes it once it is up and removes it when it ends; it holds no secret.
+// Instance describes the environment running on a data directory. The environment writes it after startup and removes
+// it when it exits. It contains no secrets.
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// Program is the file of the program; the zero value for versions that did not write it.
+	// Program identifies the executable; the zero value if written by an older version.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
-	// Console is the host:port at which this machine reaches the console, "" when it is off;
-	// ConsoleCertificate the fingerprint of its certificate, "" where it speaks plain HTTP.
+	// Console is the local host:port of the console, "" if it is off. ConsoleCertificate is the fingerprint of its
+	// certificate, "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
-	// Endpoint is the URL of the embedded SQS endpoint; "" when the environment
-	// works on Amazon SQS.
+	// Endpoint is the URL of the embedded SQS endpoint; "" for Amazon SQS.
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
-	// Queues are those that it works on, in their order; none when it only
-	// serves queues.
+	// Queues are the queues the worker receives from, in order; empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
-	// AppPort is the port of the app's first replica; 0 where no app is started.
+	// AppPort is the port of the app's first replica, or 0.
 	AppPort int `json:"app_port,omitempty"`
-	// Folder is the absolute path of the app's folder, or of the working folder of 'tendril up' where it has none.
+	// Folder is the absolute path of the app's folder, or else the working directory of 'tendril up'.
 	Folder string `json:"folder,omitempty"`
-	// AppliesMachine is true where a deployment applies the sections of .ebextensions that change the machine.
+	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the file of a running program, which other processes do not see in /proc.
+// Program identifies the executable of a running process, which other users cannot see in /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
 	ID string `json:"id"`
 }
 
-// ThisProgram identifies the file of this program; the zero value if it cannot be determined.
+// ThisProgram identifies the running executable; the zero value if it cannot be determined.
 func ThisProgram() Program {
 	path, err := os.Executable()
 	if err != nil {
@@ -78,16 +75,15 @@ func ThisProgram() Program {
 	return Program{path, fmt.Sprintf("%d:%d:%d", stat.Dev, stat.Ino, info.ModTime().UnixNano())}
 }
 
-// InstanceQueue is one queue that an environment works on.
+// InstanceQueue is a queue the environment receives from.
 type InstanceQueue struct {
 	Name            string `json:"name"`
 	URL             string `json:"url"`                         // for producers
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // its name; "" without one
-	Embedded        bool   `json:"embedded"`                    // it is not on Amazon SQS
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // name, if any
+	Embedded        bool   `json:"embedded"`                    // not on Amazon SQS
 }
 
-// Queue returns the queue of that name, or the first for ""; the zero value
-// when it works on no such queue.
+// Queue returns a queue by name, or the first if name is "". It returns the zero value if there is no such queue.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {
@@ -97,7 +93,7 @@ func (i *Instance) Queue(name string) InstanceQueue {
 	return InstanceQueue{}
 }
 
-// ConsoleURL is the URL of the console; "" when it is off.
+// ConsoleURL returns the URL of the console; "" if it is off.
 func (i *Instance) ConsoleURL() string {
 	switch {
 	case i.Console == "":
@@ -111,8 +107,7 @@ func (i *Instance) ConsoleURL() string {
 // Embedded reports whether the instance serves its own queues.
 func (i *Instance) Embedded() bool { return i.Endpoint != "" }
 
-// Write puts the instance into its file in dataDir, mode 0600, whole or not at
-// all.
+// Write atomically writes the instance to its file in dataDir, with mode 0600.
 func (i *Instance) Write(dataDir string) error {
 	data, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
@@ -121,7 +116,7 @@ func (i *Instance) Write(dataDir string) error {
 	return datadir.Replace(filepath.Join(dataDir, InstanceFile), append(data, '\n'), 0o600)
 }
 
-// RemoveInstance removes the file from dataDir; a missing one is not an error.
+// RemoveInstance removes the file from dataDir; a missing file is not an error.
 func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
 
 func remove(path string) error {
@@ -131,9 +126,9 @@ func remove(path string) error {
 	return nil
 }
 
-// ReadInstance returns the environment that runs on dataDir. The error wraps
-// [ErrNotRunning] when there is none: no file, or a file that a process left
-// behind which holds the claim no more. The process id says nothing: another process may have got it since.
+// ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
+// the process that wrote it no longer holds the claim. The process ID is not checked, because it may have been
+// reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -161,28 +156,28 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	return &i, nil
 }
 
-// DataDirectories returns the data directories in a state folder, and last the state folder itself, which all
-// environments shared once.
+// DataDirectories returns the data directories in a state folder, followed by the state folder itself, which all
+// environments shared in earlier versions.
 func DataDirectories(stateFolder string) (dirs []string) {
 	if stateFolder == "" {
 		return nil
 	}
 	folder := datadir.Of(stateFolder, "")
-	entries, _ := os.ReadDir(folder) // what cannot be read has none
+	entries, _ := os.ReadDir(folder) // an unreadable folder counts as empty
 	for _, entry := range entries {
 		dirs = append(dirs, filepath.Join(folder, entry.Name()))
 	}
 	return append(dirs, stateFolder)
 }
 
-// Found is an environment that runs on this machine, and its data directory.
+// Found is an environment running on this machine, and its data directory.
 type Found struct {
 	DataDir string
 	Instance
 }
 
-// Running returns the environments that run on the data directories dirs, sorted by name. Those of other users that
-// cannot be read are left out.
+// Running returns the environments running on dirs, sorted by name. It omits those it cannot read, such as other
+// users'.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -205,8 +200,7 @@ func foreign(path string) error {
 		Hint: "run this as the user that runs the environment", cause: fs.ErrPermission}
 }
 
-// ProcessAlive reports whether a process of that id runs on this machine,
-// whoever owns it.
+// ProcessAlive reports whether a process with that ID exists, under any user.
 func ProcessAlive(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -215,19 +209,15 @@ func ProcessAlive(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// claimFile is the name of the file in the data directory whose lock the one
-// process holds that the other commands find there.
+// claimFile is locked by the process that owns the data directory.
 const claimFile = "instance.lock"
 
-// ErrClaimed means that another process is the environment of the data
-// directory.
+// ErrClaimed means that another process owns the data directory.
 var ErrClaimed = errors.New("another environment runs")
 
-// Claim makes this process the one whose instance file and token lie in dataDir,
-// which must exist, until release is called or the process ends, however it
-// ends. Without it a second process would overwrite the files of the first, and
-// remove them when it ends. The error wraps [ErrClaimed] when another living
-// process has them.
+// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until release is
+// called or the process exits. It prevents a second process from overwriting or removing those files. The error wraps
+// [ErrClaimed] if another living process is the owner.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
@@ -236,7 +226,7 @@ func Claim(dataDir string) (release func() error, err error) {
 	err = lockExclusive(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%w on %s", ErrClaimed, dataDir)
-		// One that is starting has not written it down yet.
+		// During startup the owner has not written the file yet.
 		if i, readErr := ReadInstance(dataDir); readErr == nil {
 			err = fmt.Errorf("%w: %q, process %d", err, i.Environment, i.PID)
 		}
@@ -246,16 +236,15 @@ func Claim(dataDir string) (release func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// Unlocked before it is closed: a process that is just being started may hold
-	// a copy of the descriptor.
+	// Unlock before closing: a child process being started may hold a copy of the descriptor.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
-// claimTries bounds how often a claim is tried while others only look at it, each for an instant.
+// claimTries limits attempts to claim while other processes briefly check the claim.
 const claimTries = 100
 
-// lockExclusive locks a file, unless another process has it locked as exclusively. [isClaimed] shares the lock for an
-// instant, which must not keep an environment from its start.
+// lockExclusive locks a file unless another process holds an exclusive lock. It retries while [isClaimed] briefly
+// shares the lock.
 func lockExclusive(f *os.File) (err error) {
 	for range claimTries {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -270,7 +259,7 @@ func lockExclusive(f *os.File) (err error) {
 	return err
 }
 
-// isClaimed reports whether a living process has the claim of a data directory.
+// isClaimed reports whether a living process has claimed the data directory.
 func isClaimed(dataDir string) (claimed bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dataDir, claimFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -282,28 +271,26 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 	if claimed = errors.Is(err, syscall.EWOULDBLOCK); claimed {
 		return true, f.Close()
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // before the end of a copy that a process being started may hold
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // a child being started may hold a copy
 	return false, errors.Join(err, f.Close())
 }
 
-// TokenFile is the name of the file in the data directory that holds the
-// console's token.
+// TokenFile is the file in the data directory with the console's token.
 const TokenFile = "console.token"
 
 // NewToken returns 256 random bits as 64 hexadecimal digits.
 func NewToken() string {
 	var raw [32]byte
-	rand.Read(raw[:]) // never fails: the runtime ends the program where no randomness is to be had
+	rand.Read(raw[:]) // never fails: without randomness the runtime aborts the program
 	return hex.EncodeToString(raw[:])
 }
 
-// WriteToken puts the token into its file in dataDir, mode 0600, whatever the
-// mode of a file that was there.
+// WriteToken writes the token to its file in dataDir with mode 0600, even if the file had another mode.
 func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
-// RemoveToken removes the file from dataDir; a missing one is not an error.
+// RemoveToken removes the file from dataDir; a missing file is not an error.
 func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.

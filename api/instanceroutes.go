@@ -10,79 +10,77 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// RestartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
+// RestartedProcess is the answer of a restart; Process is the replacement.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
 
-// VersionList is the answer of the versions.
+// VersionList is the answer of /api/v1/versions.
 type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// RollbackRequest names a version by its number; 0 is the one that served last.
+// RollbackRequest names a version by its number; 0 means the previous one.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }
 
-// ScaleDecisions are the last decisions about the size.
+// ScaleDecisions holds the latest scaling decisions.
 type ScaleDecisions struct {
-	// Advice is true where nothing is scaled: the decisions are for an external scaler that reads /api/v1/scale.
+	// Advice means that tendril scales nothing; an external scaler reads /api/v1/scale.
 	Advice bool `json:"advice,omitempty"`
-	// Decisions are the last hundred, the newest first, with what each was decided by.
+	// Decisions are the last hundred, newest first, with their inputs.
 	Decisions []ScaleDecision `json:"decisions"`
 }
 
-// ScaleInputs are what a decision was made by. What was not known is left out.
+// ScaleInputs are the inputs of a decision. Unknown values are omitted.
 type ScaleInputs struct {
-	Ready         int      `json:"ready"`                    // how many could work
-	Backlog       *float64 `json:"backlog,omitempty"`        // messages that wait
-	OldestSeconds *float64 `json:"oldest_seconds,omitempty"` // the age of the oldest of them
-	BusyPercent   *float64 `json:"busy_percent,omitempty"`   // of the slots for deliveries
-	CPUPercent    *float64 `json:"cpu_percent,omitempty"`    // of all processors of this machine
-	Hold          string   `json:"hold,omitempty"`           // why the size was to be kept
+	Ready         int      `json:"ready"`                    // able to work
+	Backlog       *float64 `json:"backlog,omitempty"`        // waiting messages
+	OldestSeconds *float64 `json:"oldest_seconds,omitempty"` // age of the oldest waiting message
+	BusyPercent   *float64 `json:"busy_percent,omitempty"`   // share of delivery slots in use
+	CPUPercent    *float64 `json:"cpu_percent,omitempty"`    // of all processors of the machine
+	Hold          string   `json:"hold,omitempty"`           // why the size must not change
 }
 
-// Instances are the instances of the environment, as far as this one knows.
+// Instances holds the known instances of the environment.
 type Instances struct {
-	// Instances has this instance first.
+	// Instances starts with this instance.
 	Instances []KnownInstance `json:"instances"`
-	// Election says how instances agree on a leader; "" when nothing needs one.
+	// Election describes how the leader is elected; "" if none is needed.
 	Election string `json:"election,omitempty"`
-	// Notes say what cannot be known from here, and why.
+	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// KnownInstance is one instance of the environment. What is not known of it is left out.
+// KnownInstance describes an instance. Unknown values are omitted.
 type KnownInstance struct {
-	// Name is the host and process, or the id in a group of instances.
+	// Name is the host and process ID, or the ID in the Auto Scaling group.
 	Name string `json:"name"`
-	// This is whether it is the one that answers. Source is where it is known from: "process", "lease", or "asg:" and
-	// the name of a group.
+	// This marks the answering instance. Source is "process", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
-	// State is one of the State constants, or for an instance of a group its state there.
+	// State is a State constant, or the lifecycle state in the group.
 	State string `json:"state,omitempty"`
-	// Leads is whether it holds the lease of the leader in Term. LeaseAgeSeconds is how long ago this instance saw the
-	// lease renewed.
+	// Leads is true for the leader of Term. LeaseAgeSeconds is the time since this instance saw the lease renewed.
 	Leads           bool    `json:"leads,omitempty"`
 	Term            int64   `json:"term,omitempty"`
 	LeaseAgeSeconds float64 `json:"lease_age_seconds,omitempty"`
-	// Version is that of tendril, AppVersion names the version of the app.
+	// Version is tendril's version, AppVersion the app's.
 	Version    string    `json:"version,omitempty"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
-	Console    string    `json:"console,omitempty"` // host:port, as the instance names it
+	Console    string    `json:"console,omitempty"` // host:port, as reported by the instance
 	InFlight   *int      `json:"in_flight,omitempty"`
-	// Unhealthy is what its group says of it. Protected is whether it is kept from scale-in; nil where that is not known.
+	// Unhealthy is the group's verdict. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
-	// SeenAt is when its group said so; zero for what is known at once.
+	// SeenAt is the time of the group's report; zero for information from this instance.
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 
-// ChooseVersion returns the version of a list, newest first, to roll back to: the one with that number, or for 0 the
-// last one that served before the one that serves now.
+// ChooseVersion returns the version to roll back to: the one with the wanted number, or for 0 the latest that served
+// before the current one. The versions are sorted newest first.
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {
@@ -126,12 +124,10 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	return AppVersion{}, refusal
 }
 
-// inPlaceText says of a version that runs in place why no earlier one is left.
 func (v *AppVersion) inPlaceText() string {
 	return fmt.Sprintf("version %d was started in place in %s, of which no copy was made", v.Number, v.Folder)
 }
 
-// inPlaceHint says how to get earlier files of a folder to run.
 func inPlaceHint(folder string) string {
 	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "', which keeps a copy"
 }

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// The states of a message, as [Message] names them.
+// States of a [Message].
 const (
 	MessageVisible  = "visible"
 	MessageDelayed  = "delayed"
@@ -19,63 +19,60 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message as it lies in a queue. It is also one line of an
-// export, so that what was exported can be sent again.
+// Message is a message in a queue. It is also one line of an export, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
-	Queue string `json:"queue,omitempty"` // the name of the queue that holds it
-	// State is one of the Message constants; "" when it was received to be
-	// looked at.
+	Queue string `json:"queue,omitempty"` // name of the queue
+	// State is a Message constant; "" for a received message.
 	State string `json:"state,omitempty"`
-	// Body is the text byte for byte.
+	// Body is the unmodified text.
 	Body string `json:"body"`
-	// BodyHidden is whether Body, Attributes and answers are left out since bodies are shown on request only.
+	// BodyHidden means that bodies are shown on request only, so Body, Attributes and answers are omitted.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
-	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero when unknown or
-	// not yet; VisibleAt is set for a delayed or in-flight message.
+	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero if unknown or not reached. VisibleAt is set for delayed
+	// and in-flight messages.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// DeadLetterSource is the ARN of the queue that it was dead-lettered from.
+	// DeadLetterSource is the ARN of the queue that the message was dead-lettered from.
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
-	// GroupID, DedupID and SequenceNumber are those of FIFO queues; GroupID may
-	// be set on a standard queue too.
+	// DedupID and SequenceNumber are set in FIFO queues only, GroupID in standard queues too.
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
-	// SenderID is the sender's account or principal; TraceHeader the
-	// AWSTraceHeader.
+	// SenderID is the sender's account or principal, TraceHeader the AWSTraceHeader.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
-	// Attempts are the last failed deliveries, the oldest first; an embedded queue keeps them with the message.
+	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// Attempt is one failed delivery of a message, as its queue keeps it.
+// Attempt is a failed delivery, stored with the message.
 type Attempt struct {
-	At       time.Time `json:"at"` // when it ended
+	At       time.Time `json:"at"` // end of the attempt
 	Instance string    `json:"instance,omitempty"`
 	Outcome  string    `json:"outcome"`          // as in [Delivery]
-	Status   int       `json:"status,omitempty"` // of HTTP; 0 without an answer
-	Reason   string    `json:"reason,omitempty"` // in a few words
-	Answer   string    `json:"answer,omitempty"` // the begin of it
-	// DurationMS is how long the app took, in milliseconds.
+	Status   int       `json:"status,omitempty"` // HTTP status; 0 if there was no answer
+	Reason   string    `json:"reason,omitempty"` // short description
+	Answer   string    `json:"answer,omitempty"` // start of the app's answer
+	// DurationMS is the app's response time.
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
-	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again, where that is known
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again, if known
 }
 
-// ReasonGroup is the messages of a queue whose last attempts failed alike: see [broker.ReasonGroup].
+// ReasonGroup groups messages of a queue by the reason of their last failure, see [broker.ReasonGroup].
 type ReasonGroup struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are when the oldest and the newest message was dead-lettered or failed last; zero when unknown.
+	// First and Last are the times at which the oldest and newest message was dead-lettered or last failed; zero if
+	// unknown.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Hours counts the messages of the last 24 hours by that, this hour last.
+	// Hours counts the messages per hour over the last 24 hours, the current hour last.
 	Hours [24]int `json:"hours"`
 }
 
@@ -84,19 +81,18 @@ type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
 
-// Attributes are message attributes that read in JSON as an object by name:
-// a string for a String, {"type": "Number", "value": "3"} for other text,
-// {"type": "Binary", "base64": "..."} for bytes.
+// Attributes are message attributes, encoded in JSON as an object by name: a string for a String, {"type": "Number",
+// "value": "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
 type Attributes []queue.Attribute
 
-// attributeJSON is the long form of one attribute.
+// attributeJSON is the long form of an attribute.
 type attributeJSON struct {
 	Type   string  `json:"type"`
 	Value  *string `json:"value,omitempty"`
 	Base64 *string `json:"base64,omitempty"`
 }
 
-// MarshalJSON writes the object, sorted by name.
+// MarshalJSON encodes the object sorted by name.
 func (as Attributes) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]any, len(as))
 	for _, a := range as {
@@ -113,9 +109,8 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and a bare JSON number as a
-// Number. The result is sorted by name. It refuses everything else, naming the
-// attribute.
+// UnmarshalJSON decodes the output of MarshalJSON, and a bare JSON number as a Number. The result is sorted by name.
+// Errors name the attribute.
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
@@ -172,7 +167,7 @@ func parseAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
 	}
 }
 
-// FromMessage turns a received message into what the console shows.
+// FromMessage converts a received message.
 func FromMessage(m *queue.Message, queueName string) Message {
 	return Message{
 		ID: m.ID, Queue: queueName, Body: m.Body, Attributes: Attributes(m.Attributes),
@@ -182,22 +177,21 @@ func FromMessage(m *queue.Message, queueName string) Message {
 	}
 }
 
-// Outgoing is a message on its way into a queue, in the words of [Message].
+// Outgoing is a message to send.
 type Outgoing struct {
 	Body       string     `json:"body"`
 	Attributes Attributes `json:"attributes,omitempty"`
-	// DelaySeconds hides the message for 0 to 900 s; nil means the queue's own
-	// delay.
+	// DelaySeconds hides the message for 0 to 900 s; nil means the queue's default.
 	DelaySeconds *int `json:"delay_seconds,omitempty"`
-	// NotBefore hides it until then, however long that is; zero for no such time. FIFO queues refuse it.
+	// NotBefore hides the message until that time, without a maximum. FIFO queues refuse it.
 	NotBefore time.Time `json:"not_before,omitzero"`
-	// GroupID and DedupID are as in [Message]; TraceHeader becomes the AWSTraceHeader.
+	// TraceHeader becomes the AWSTraceHeader.
 	GroupID     string `json:"group_id,omitempty"`
 	DedupID     string `json:"dedup_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
 }
 
-// ToQueue returns the message in the words of package queue.
+// ToQueue converts the message for package queue.
 func (o *Outgoing) ToQueue() queue.Outgoing {
 	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
@@ -208,7 +202,7 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 	return out
 }
 
-// fromQueue is the opposite of ToQueue; a delay is rounded up to whole seconds.
+// fromQueue is the inverse of ToQueue; it rounds the delay up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
@@ -220,15 +214,15 @@ func fromQueue(o *queue.Outgoing) Outgoing {
 }
 
 type (
-	// SendRequest is the body of a send. Its answer has one result for each message, in order.
+	// SendRequest is the body of a send.
 	SendRequest struct {
 		Messages []Outgoing `json:"messages"`
 	}
-	// SendAnswer has one result for each message of a send, in order.
+	// SendAnswer has one result per message, in order.
 	SendAnswer struct {
 		Results []SendResult `json:"results"`
 	}
-	// SendResult is what became of one message of a send.
+	// SendResult is the result for one message.
 	SendResult struct {
 		ID             string `json:"id,omitempty"`
 		SequenceNumber string `json:"sequence_number,omitempty"`
@@ -237,10 +231,10 @@ type (
 	}
 )
 
-// MessagePage is one page of the messages of a queue.
+// MessagePage is one page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	// Next is the value of after for the next page; "" at the end. A page may
-	// hold fewer messages than its limit and still have a next one.
+	// Next is the after parameter of the next page; "" at the end. A page may be shorter than its limit and still
+	// have a next one.
 	Next string `json:"next,omitempty"`
 }

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Selection says which messages of a queue are meant. The zero value is all of them.
+// Selection selects messages of a queue. The zero value selects all.
 type Selection struct {
-	// IDs are those of the messages; nil for any.
+	// IDs are message IDs; nil means any.
 	IDs []string `json:"ids,omitempty"`
-	// Match is contained in the body.
+	// Match is a substring of the body.
 	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute, and Value its value; "" for any value.
+	// Attribute is the name of a message attribute; an empty Value matches any value.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
-	// DeadSince and DeadUntil bound when the message was dead-lettered: not before the first, and before the second.
+	// DeadSince (inclusive) and DeadUntil (exclusive) bound the time of dead-lettering.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is that of the [ReasonGroup] to which the message belongs; nil for any.
+	// Reason is the reason of a [ReasonGroup]; nil means any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the place of the newest message that may match, see [Queue].Newest; 0 for any.
+	// Through is the position of the newest message that may match, see [Queue].Newest; 0 means any.
 	Through int64 `json:"through,omitempty"`
 }
 
-// IsZero reports whether the selection means all messages.
+// IsZero reports whether the selection covers all messages.
 func (s *Selection) IsZero() bool {
 	return s.IDs == nil && s.Match == "" && s.Attribute == "" && s.DeadSince.IsZero() && s.DeadUntil.IsZero() &&
 		s.Reason == nil && s.Through == 0
 }
 
-// query is the selection in the parameters of a request.
+// query encodes the selection as request parameters.
 func (s *Selection) query() url.Values {
 	query := url.Values{}
 	if s.Match != "" {
@@ -57,20 +57,20 @@ func (s *Selection) query() url.Values {
 	return query
 }
 
-// Total is how many messages a selection means.
+// Total is the number of selected messages.
 type Total struct {
 	N int64 `json:"n"`
-	// Exact is false when there are more than N: counting would have taken too long.
+	// Exact is false if counting was cut short and there are more than N.
 	Exact bool `json:"exact"`
 }
 
 // DelayRequest is the body of a delay.
 type DelayRequest struct {
-	// Seconds is how long the message is hidden from now: 0 to 43200.
+	// Seconds is the delay from now, 0 to 43200.
 	Seconds int `json:"seconds"`
 }
 
-// Placed is where a message is after an act on it.
+// Placed is the new state of a message.
 type Placed struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
@@ -78,9 +78,9 @@ type Placed struct {
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 
-// EditRequest is the body of an edit: the message that takes the place of another.
+// EditRequest is the body of an edit: the replacement and its queue.
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	// To is the name of the queue to send it to; "" means the one that the old message was dead-lettered from.
+	// To is the name of the target queue; "" means the queue that the original message was dead-lettered from.
 	To string `json:"to,omitempty"`
 }

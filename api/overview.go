@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// The states of a queue that is worked on, as [Worker.State] names them. The others are Paused, by a person, and
-// Waiting, while a gate or a breaker is closed.
+// Some results of [Worker.State].
 const (
 	QueueRunning = "Running"
-	QueueFailing = "Failing" // the queue cannot be reached
+	QueueFailing = "Failing" // the queue is unreachable
 )
 
-// State is what the worker does with its queue in one word, and why; "" for no reason.
+// State summarizes the worker's state in one word, with an optional reason.
 func (w *Worker) State() (state, why string) {
 	switch {
 	case w.Paused:
@@ -28,7 +27,7 @@ func (w *Worker) State() (state, why string) {
 	return QueueRunning, w.LimitedBy
 }
 
-// FailingShare is the share of the deliveries since the start that failed, 0 to 1.
+// FailingShare returns the failed share of deliveries since startup, 0 to 1.
 func (w *Worker) FailingShare() float64 {
 	if all := w.Done + w.Failed; all > 0 {
 		return float64(w.Failed) / float64(all)
@@ -36,14 +35,14 @@ func (w *Worker) FailingShare() float64 {
 	return 0
 }
 
-// The states of a periodic task, as [Task.State] names them.
+// States of a periodic task, see [Task.State].
 const (
 	TaskScheduled = "Scheduled"
 	pausedTask    = "Paused"
 	TaskFailing   = "Failing" // it cannot be enqueued, or its last run failed
 )
 
-// State is how a task does in one word.
+// State summarizes the task's state in one word.
 func (t *Task) State() string {
 	switch {
 	case t.Problem != "" || t.FailedRuns > 0:
@@ -54,7 +53,7 @@ func (t *Task) State() string {
 	return TaskScheduled
 }
 
-// Why is the reason for the state; "" for no reason.
+// Why returns the reason for the state, or "".
 func (t *Task) Why() string {
 	var why []string
 	if t.Paused {
@@ -73,8 +72,8 @@ func (t *Task) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// First are at most that many tasks: those that fail, then the others as they are due next, then those that are paused.
-// A nil status has none.
+// First returns up to most tasks: failing tasks, then scheduled ones by their next run, then paused ones. The status
+// may be nil.
 func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil
@@ -88,7 +87,7 @@ func (t *TasksStatus) First(most int) []Task {
 	return tasks[:min(len(tasks), most)]
 }
 
-// due is when the task is due next; a time after all others without one.
+// due returns the time of the next run, or the far future if there is none.
 func (t *Task) due() time.Time {
 	if len(t.Next) == 0 {
 		return time.Unix(1<<40, 0)

@@ -6,23 +6,23 @@ import (
 	"tendril/queue"
 )
 
-// ReceivedMessage is a message with the handle of the receive, by which it is deleted.
+// ReceivedMessage is a message with its receipt handle.
 type ReceivedMessage struct {
 	Message
 	ReceiptHandle string `json:"receipt_handle"`
 }
 
-// ReceiveRequest asks for messages as a consumer does. The zero value is one message, if there is one.
+// ReceiveRequest is the body of a receive. The zero value asks for one message without waiting.
 type ReceiveRequest struct {
 	// Max is 1 to 10; 0 means 1.
 	Max int `json:"max,omitempty"`
-	// WaitSeconds is how long to wait for a first message, 0 to 20.
+	// WaitSeconds is the time to wait for the first message, 0 to 20.
 	WaitSeconds int `json:"wait_seconds,omitempty"`
-	// VisibilitySeconds hides the messages from others for 0 to 43200 s; nil means the queue's own time.
+	// VisibilitySeconds is the visibility timeout, 0 to 43200; nil means the queue's default.
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
 }
 
-// ToQueue returns the request in the words of package queue.
+// ToQueue converts the request for package queue.
 func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 	wait := time.Duration(q.WaitSeconds) * time.Second
 	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: &wait}

@@ -4,17 +4,17 @@ import (
 	"time"
 )
 
-// MoveTask is the latest task that moves, or deletes, the messages of a dead-letter queue.
+// MoveTask is the latest task that moves or deletes messages of a dead-letter queue.
 type MoveTask struct {
 	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
-	// Deletes is whether it deletes the messages, Filtered whether it means some of them only.
+	// Deletes distinguishes deleting from moving; Filtered means that only some messages are selected.
 	Deletes  bool `json:"deletes,omitempty"`
 	Filtered bool `json:"filtered,omitempty"`
-	// Moved counts the messages moved or deleted so far, ToMove those that were meant at the start.
+	// Moved counts the messages processed so far, ToMove the messages selected at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
-	// Rate is the most messages moved per second; 0 means no limit.
+	// Rate is the maximum per second; 0 means no limit.
 	Rate int `json:"rate"`
 	// Destination is an ARN; "" means the queue that each message was dead-lettered from.
 	Destination   string    `json:"destination,omitempty"`
@@ -22,14 +22,15 @@ type MoveTask struct {
 	StartedAt     time.Time `json:"started_at"`
 }
 
-// RedriveRequest is the body of starting such a task.
+// RedriveRequest is the body that starts a redrive.
 type RedriveRequest struct {
-	// To is the name of the queue to move to; "" means the one that each message was dead-lettered from.
+	// To is the name of the destination queue; "" means the queue that each message was dead-lettered from.
 	To string `json:"to,omitempty"`
 	// Rate is 1 to 500 messages per second; 0 means no limit.
 	Rate int `json:"rate,omitempty"`
-	// Filter says which messages; all without it.
+	// Filter selects the messages.
 	Filter Selection `json:"filter,omitzero"`
-	// Most is how many messages the caller saw to match: with more the request is refused. 0 for any number.
+	// Most is the number of matching messages the caller has seen; the request is refused if more match. 0 means any
+	// number.
 	Most int64 `json:"most,omitempty"`
 }

@@ -4,18 +4,17 @@ import (
 	"time"
 )
 
-// MaxWait is the longest that one request waits, hooks and deployments apart.
+// MaxWait limits the wait of a request, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
-// MaxBody bounds what a request may send, in bytes: ten messages that fill a
-// megabyte together, with every byte of them escaped.
+// MaxBody limits a request body in bytes: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
-// Confirmation is the body of an act that cannot be undone.
+// Confirmation is the body of an irreversible action.
 type Confirmation struct {
-	// Confirm is the name of the queue, as a person typed it.
+	// Confirm is the queue's name as typed by a person.
 	Confirm string `json:"confirm,omitempty"`
-	// Through is the place of the newest message to remove, see [Queue].Newest; 0 for all.
+	// Through is the position of the newest message to remove, see [Queue].Newest; 0 means all.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -24,36 +23,35 @@ type Reason struct {
 	Reason string `json:"reason"`
 }
 
-// MoveRequest is the body of moving messages.
+// MoveRequest is the body of a move.
 type MoveRequest struct {
 	IDs []string `json:"ids"`
-	// To is the name of the queue to move to; "" means the one that each
-	// message was dead-lettered from.
+	// To is the name of the destination queue; "" means the queue that each message was dead-lettered from.
 	To string `json:"to,omitempty"`
 }
 
-// Deletion is the body of deleting messages: those of ids at once, or dead letters by a task.
+// Deletion is the body of a deletion, either by IDs or of dead letters by a task.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
-	// Filter says which dead letters, {} for all.
+	// Filter selects dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
-	// Rate is 1 to 500 messages per second of a task; 0 means no limit.
+	// Rate limits the task to 1 to 500 messages per second; 0 means no limit.
 	Rate int `json:"rate,omitempty"`
-	// Confirm is the number of messages, as a person typed it, where that is more than one.
+	// Confirm is the number of messages as typed by a person, required for more than one.
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
-// Deleted says what became of a deletion.
+// Deleted is the answer of a deletion.
 type Deleted struct {
-	// Deleted counts the messages of ids that there were.
+	// Deleted is the number of messages deleted by ID.
 	Deleted int `json:"deleted"`
-	// Task is the task that deletes what a filter means.
+	// Task is the task that deletes the selected dead letters.
 	Task *MoveTask `json:"task,omitempty"`
 }
 
-// The bodies and answers of routes that are not shown anywhere else.
+// Bodies and answers of other routes.
 type (
-	// Count is how many messages were "purged", "moved" or "deleted".
+	// Count is the number of messages "purged", "moved" or "deleted".
 	Count map[string]int
 
 	// QueueList is the answer of /api/v1/queues.
@@ -61,23 +59,23 @@ type (
 		Queues []Queue `json:"queues"`
 	}
 
-	// Creation is the body of the creation of a queue.
+	// Creation is the body of a queue's creation.
 	Creation struct {
 		Name string `json:"name"`
 		// Attributes are SQS attribute names and values.
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
-	// Created is the answer of the creation of a queue.
+	// Created is the answer of a queue's creation.
 	Created struct {
 		Name string `json:"name"`
 		ARN  string `json:"arn"`
 	}
 
-	// Paused is the answer of a pause of queues.
+	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
 		Paused bool `json:"paused"`
 	}
-	// TaskPaused is the answer of a pause of a task.
+	// TaskPaused is the answer when a task is paused or resumed.
 	TaskPaused struct {
 		Task   string `json:"task"`
 		Paused bool   `json:"paused"`
@@ -89,13 +87,13 @@ type (
 	}
 	// Drained is the answer of a drain.
 	Drained struct {
-		// Drained is whether all work is settled and the process is ending.
+		// Drained means that all work is settled and the process is about to exit.
 		Drained bool `json:"drained"`
 	}
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// Path is that of a folder or an archive; "" is what runs now.
+		// Path is the path of a folder or archive; "" means the current version.
 		Path string `json:"path"`
 	}
 )

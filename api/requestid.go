@@ -1,5 +1,4 @@
 package api
 
-// RequestIDHeader is the header of every answer with the id of its request. Lines of the log about the request, and a
-// refusal, have the same id.
+// RequestIDHeader is the response header with the request's ID, which also appears in log lines and errors.
 const RequestIDHeader = "X-Request-Id"

@@ -9,17 +9,16 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Route is one row of the API: a request with a Body and its Answer. The server answers by these rows, [Client]
-// asks by them, and the OpenAPI document describes them.
+// Route describes a request and its answer. The server, [Client] and the OpenAPI document share the routes.
 type Route[Body, Answer any] struct {
-	// Pattern is method and path, with names in braces.
+	// Pattern is the method and path, with names in braces.
 	Pattern string
-	// Summary is a sentence for the document, Query the names of the parameters, with blanks between.
+	// Summary is a sentence for the document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
-	// Act names what was done in the log, such as "queue paused". Its first word tells the kind of the name in the
-	// path: "message", "task", "process", and else a queue.
+	// Act is the action as logged, such as "queue paused". Its first word is the kind of object named in the path:
+	// "message", "task", "process", otherwise a queue.
 	Act string
-	// Limit is how long an answer may take where that is longer than [MaxWait].
+	// Limit is the maximum duration of an answer, if longer than [MaxWait].
 	Limit time.Duration
 }
 
@@ -29,7 +28,7 @@ type NoBody struct{}
 // selectionQueries are the parameters of a [Selection].
 const selectionQueries = "match attribute reason dead_since dead_until through"
 
-// The routes of /api/v1.
+// Routes of /api/v1.
 var (
 	GetCaller         = Route[NoBody, Caller]{Pattern: "GET /api/v1/caller", Summary: "Who the caller is, and what it may do."}
 	GetStatus         = Route[NoBody, Status]{Pattern: "GET /api/v1/status", Summary: "Everything the environment says about itself."}

@@ -1,19 +1,19 @@
 package api
 
-// SessionKeyHeader carries the key of a session beside its cookie. Browsers send the cookie to every port of the host,
-// so that what listens there gets it; the key they keep for one port, and it is asked for by every act.
+// SessionKeyHeader carries a session's key beside its cookie. Browsers send cookies to every port of a host, so other
+// servers there can read them; they store the key per port. Every action requires it.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
-// CodeSessionKey is the [Error].Code of an act of a session without its key.
+// CodeSessionKey is the [Error].Code of a session's action without the key.
 const CodeSessionKey = "SessionKeyRequired"
 
 type (
-	// LoginRequest is the body of the request for a link to sign in with.
+	// LoginRequest is the request for a login link.
 	LoginRequest struct {
-		// Scopes are of the Scope constants; none stands for all.
+		// Scopes holds Scope constants; empty means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
-	// LoginLink is the link to sign in with.
+	// LoginLink is the answer of a [LoginRequest].
 	LoginLink struct {
 		Path string `json:"path"`
 	}

@@ -4,84 +4,77 @@ import (
 	"time"
 )
 
-// TasksStatus is what an environment says of its periodic tasks.
+// TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
-	// File is the path of the file that the tasks are from, in their order there.
+	// File is the path of the task file; Tasks has its order.
 	File string `json:"file"`
-	// Off says why nothing is scheduled, and what to do; "" when tasks are.
+	// Off explains why no task is scheduled and what to do, or is "".
 	Off    string `json:"off,omitempty"`
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
 }
 
-// Leader says which instance enqueues the periodic tasks, as far as this one
-// knows.
+// Leader identifies the instance that enqueues the periodic tasks, if known.
 type Leader struct {
-	Leading bool `json:"leading"` // whether this instance does
-	// Term counts the changes of the leader, and Holder names the instance that leads; 0
-	// and "" when none is known. AgeSeconds is how long ago Holder was seen to lead.
+	Leading bool `json:"leading"` // this instance is the leader
+	// Term counts leader changes, and Holder is the current leader; 0 and "" if unknown. AgeSeconds is the time since
+	// Holder's last sign of leading.
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
-	// Console is the host:port of the holder's console, as it names it; "" when it is off, or not known.
+	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error is the most recent trouble with the registry; "" when the last call
-	// went well.
+	// Error is the latest registry error; "" if the last call succeeded.
 	Error string `json:"error,omitempty"`
-	// Local is whether this instance was declared to be the only one, so that
-	// none is elected.
+	// Local means that this instance is configured as the only one, so there is no election.
 	Local bool `json:"local,omitempty"`
 }
 
-// Task is one periodic task as it stands.
+// Task is a periodic task and its state.
 type Task struct {
 	Name string `json:"name"`
-	URL  string `json:"url"` // the path that is posted to
-	// Schedule is the expression as it was written; Words says it in English,
-	// with Zone, the name of the time zone that it speaks of.
+	URL  string `json:"url"` // path of the request
+	// Schedule is the configured expression, Words its description in English, Zone the time zone used by Words.
 	Schedule string `json:"schedule"`
 	Words    string `json:"words"`
 	Zone     string `json:"zone"`
-	// Next are the five times at which it is due next, in its zone, without
-	// jitter.
+	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// Paused is whether its runs are left out, PauseReason what the person said.
+	// Paused means that runs are skipped; PauseReason is the operator's reason.
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
 	Overlap     string `json:"overlap"`         // "allow" or "skip"
 	Missed      string `json:"missed"`          // "one", "all" or "skip"
-	Queue       string `json:"queue,omitempty"` // "" is the environment's own
-	// Last is the newest run that is remembered; nil when there is none.
+	Queue       string `json:"queue,omitempty"` // empty means the environment's queue
+	// Last is the latest remembered run, or nil.
 	Last    *TaskRun `json:"last,omitempty"`
-	Failing int      `json:"failing,omitempty"` // tries to enqueue it in a row
-	// FailedRuns is how many of its last runs failed in a row, as far as their messages were delivered here, and
-	// LastFailure why the newest of them did.
+	Failing int      `json:"failing,omitempty"` // consecutive failures to enqueue it
+	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
+	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	// Problem is what keeps the task from being enqueued, or from its own queue; "" for nothing.
+	// Problem is the reason why the task or its own queue does not work, or "".
 	Problem string `json:"problem,omitempty"`
 }
 
-// TaskRun is one run of a task, as far as this instance knows of it.
+// TaskRun is one run of a task, as known to this instance.
 type TaskRun struct {
 	Task string `json:"task"`
-	// RunID is the same for every message of this run; "" when another instance
-	// enqueued it.
+	// RunID is shared by all messages of the run; "" if another instance enqueued it.
 	RunID  string `json:"fire_id,omitempty"`
-	Manual bool   `json:"manual,omitempty"` // a person asked for it
-	// ScheduledAt is the time at which the task was due. EnqueuedAt is zero, and
-	// LatenessMS 0, when another instance enqueued the run or nobody did.
+	Manual bool   `json:"manual,omitempty"` // requested by a person
+	// ScheduledAt is the due time. EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is by how many milliseconds it was enqueued later than it was
-	// due, jitter included.
+	// LatenessMS is the delay from the due time to enqueueing in milliseconds, including jitter.
 	LatenessMS int64 `json:"lateness_ms"`
-	// Skipped says why it was left out; "" when it was not.
+	// Skipped is the reason for skipping the run, or "".
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
-	Resent    bool   `json:"resent,omitempty"` // there may be two messages of it
-	// Attempts counts deliveries here. Outcome, Status, Reason and DurationMS are those of the
-	// last one, as in [Delivery].
+	Resent    bool   `json:"resent,omitempty"` // possibly enqueued twice
+	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as
+	// in
+	// [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`
