@@ -13,36 +13,35 @@ import (
 )
 
 const (
-	// scopeDrain is for the hooks by which a platform stops the environment. ScopeAct includes it.
+	// scopeDrain allows the hooks a platform calls before it stops the environment. ScopeAct includes it.
 	scopeDrain = "drain"
-	// scopeOwn is for routes that let others in. Only the owner's token has it.
+	// scopeOwn allows granting access to others. Only the owner's token has it.
 	scopeOwn = "own"
 )
 
-// Access says who may ask for what, beside the holder of the owner's token. The zero value lets in nobody else.
+// Access configures access beyond the owner's token. The zero value grants none.
 type Access struct {
-	// Hosts are host names that a request may address beside localhost and
-	// loopback IP addresses; ports do not matter.
+	// Hosts are host names that requests may address besides localhost and loopback IP addresses. Ports are ignored.
 	Hosts []string
-	// Anyone gives every request that comes over loopback all scopes, but for acts by GET.
+	// Anyone grants loopback requests all scopes, except for actions by GET.
 	Anyone bool
-	// TokenDir is the data directory whose tokens are accepted too, see [tokens.Create]; "" for none.
+	// TokenDir is the data directory with additional tokens, see [tokens.Create]; "" means none.
 	TokenDir string
-	// DrainToken lets its holder use the hooks /-/drain and /-/quiet, and nothing else; "" for none.
+	// DrainToken only allows the hooks /-/drain and /-/quiet; "" means none.
 	DrainToken string
-	// ReadOnly refuses every act, whoever asks.
+	// ReadOnly refuses every action, whoever the caller.
 	ReadOnly bool
-	// HideBodies withholds bodies and attributes of messages from requests without ?body=1.
+	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool
-	// TrustedProxies are the addresses of proxies whose X-Forwarded-Proto and X-Forwarded-For are believed. With any,
-	// what needs a scope is refused in clear text from elsewhere than loopback, unless ClearText allows it.
+	// TrustedProxies are the proxies whose X-Forwarded-Proto and X-Forwarded-For headers are trusted. If any are set,
+	// plain-text requests that need a scope and do not come over loopback are refused, unless ClearText allows them.
 	TrustedProxies []netip.Prefix
 	ClearText      bool
-	// Audit gets every act, refused ones too, and may not block; nil for nobody.
+	// Audit, if set, is called for every action, including refused ones. It must not block.
 	Audit func(Act)
 }
 
-// scope is what a kind of route asks for; "" for nothing.
+// scope returns the scope a kind of route requires, or "".
 func (k kind) scope() string {
 	switch k {
 	case open:
@@ -59,24 +58,24 @@ func (k kind) scope() string {
 	return api.ScopeAct
 }
 
-// acts reports whether a kind of route changes something.
+// acts reports whether routes of this kind change something.
 func (k kind) acts() bool { return k != open && k != private && k != bodies }
 
-// isHook reports whether a kind of route takes requests without a body, and acts by GET.
+// isHook reports whether routes of this kind accept requests without a body and actions by GET.
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
-// caller is who sent a request.
+// caller is the sender of a request.
 type caller struct {
-	// who is as in [api.Caller].
+	// who is formatted as in [api.Caller].
 	who    string
 	scopes []string
-	// bearer is whether a header that no browser sends by itself named the caller.
+	// bearer means that the caller was identified by a header that browsers do not send on their own.
 	bearer bool
-	// keyless is whether a session's cookie came without its key: see [api.SessionKeyHeader].
+	// keyless means that a session cookie came without the session's key, see [api.SessionKeyHeader].
 	keyless bool
-	// exposed is whether others on the network could have read the request.
+	// exposed means that others on the network could have read the request.
 	exposed bool
-	// remote is the address of the sender, for people; requestID is that of the request.
+	// remote is the sender's address for display.
 	remote, requestID string
 }
 
@@ -84,7 +83,7 @@ func (c caller) may(scope string) bool {
 	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, api.ScopeAct)
 }
 
-// identify finds out who sent a request, and how it came.
+// identify determines the sender of a request and how it arrived.
 func (s *Server) identify(r *http.Request) caller {
 	c := s.authenticate(r)
 	c.exposed = s.isExposed(r)
@@ -93,7 +92,7 @@ func (s *Server) identify(r *http.Request) caller {
 	return c
 }
 
-// authenticate finds out who sent a request. Where there is an Authorization header, nothing else counts.
+// authenticate determines the sender of a request. An Authorization header takes precedence over everything else.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
@@ -108,7 +107,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 		}
 		return caller{}
 	}
-	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have planted one of this name
+	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have set a cookie of this name
 		if g, ok := s.sessions.find(cookie.Value); ok {
 			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
@@ -125,13 +124,13 @@ func (s *Server) Anonymous(r *http.Request) bool {
 	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token)
 }
 
-// IsProbe reports whether a request is one that must be answered however many others wait: a probe, or the link that
-// gives a browser its credentials. The answers are short.
+// IsProbe reports whether a request must be answered even under load: a probe, or a login link. These answers are
+// short.
 func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
 
-// permit refuses a call whose caller may not use the route.
+// permit refuses calls that the caller is not allowed to make.
 func (s *service) permit(c *call) *api.Error {
 	k := c.route.kind
 	scope := k.scope()
@@ -161,13 +160,13 @@ func (s *service) permit(c *call) *api.Error {
 		refusal.Code = api.CodeSessionKey
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
-		// A page of another site could have sent the browser here.
+		// Another site's page could have sent the browser here.
 		return api.NewError(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
 	}
 	return nil
 }
 
-// bearer is the token that the request carries; "" for none.
+// bearer returns the request's bearer token, or "".
 func bearer(r *http.Request) string {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -176,16 +175,16 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(given)
 }
 
-// isToken compares in the same time whatever was sent. An empty token lets nobody in.
+// isToken compares in constant time. An empty token matches nothing.
 func isToken(given, token string) bool {
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// searchesBodies reports whether a call selects messages by their content.
+// searchesBodies reports whether a call selects messages by content.
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies is an answer without what messages say; false for one that says nothing of theirs.
+// withoutBodies removes message content from an answer; ok is false if it has none.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -213,7 +212,7 @@ func hideBody(m *api.Message) {
 	}
 }
 
-// remoteOf is the address that a request came from; the zero value where it is unknown.
+// remoteOf returns the client address of a request; the zero value if unknown.
 func remoteOf(r *http.Request) netip.Addr {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -222,7 +221,7 @@ func remoteOf(r *http.Request) netip.Addr {
 	return remote.Addr().Unmap()
 }
 
-// byProxy reports whether a proxy that is believed sent a request.
+// byProxy reports whether a trusted proxy sent the request.
 func (s *Server) byProxy(r *http.Request) bool {
 	remote := remoteOf(r)
 	return slices.ContainsFunc(s.opts.Access.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
@@ -233,14 +232,14 @@ func (s *Server) isSecure(r *http.Request) bool {
 	return r.TLS != nil || s.byProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// isExposed reports whether others on the network could have read a request.
+// isExposed reports whether others on the network could have read the request.
 func (s *Server) isExposed(r *http.Request) bool {
-	// A program of this machine sends no such header; a proxy on this machine does.
+	// Local programs do not send this header; a proxy on this machine does.
 	isLocal := remoteOf(r).IsLoopback() && r.Header.Get("X-Forwarded-Proto") == ""
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// senderOf names the address of the sender for people. A trusted proxy tells whom it answers.
+// senderOf returns the sender's address for display, as reported by a trusted proxy if there is one.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

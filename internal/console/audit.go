@@ -11,25 +11,24 @@ import (
 	"tendril/broker"
 )
 
-// Act is something that a caller did or tried to do.
+// Act is an attempted or completed action of a caller.
 type Act struct {
 	At time.Time
-	// Who is the caller as in [Caller], Remote its address.
+	// Who is the caller as in [api.Caller], Remote its address.
 	Who, Remote string
-	// Method and Path are those of the request; Text says what it does, such as "queue paused", "" for what has no words.
+	// Method and Path come from the request. Text describes the action, such as "queue paused", or is "".
 	Method, Path, Text string
-	// Subject is the queue, task or message that it was about; "" for the environment.
-	Subject string
-	// RequestID is that of the request.
+	// Subject is the affected queue, task or message; "" for the environment.
+	Subject   string
 	RequestID string
-	// Count is how many messages it sent, moved or removed.
+	// Count is the number of messages sent, moved or removed.
 	Count int
-	// Status is the HTTP status of the answer, Refused why it is not a success; "" when it is.
+	// Status is the HTTP status of the answer, Refused the reason of a failure or "".
 	Status  int
 	Refused string
 }
 
-// touched is how many messages an act touched, by its answer.
+// touched returns the number of messages affected by an action, according to its answer.
 func touched(answer any) (n int) {
 	switch a := answer.(type) {
 	case api.Count:
@@ -62,22 +61,22 @@ func touched(answer any) (n int) {
 	return n
 }
 
-// maxRefused is how many refused acts are recorded in a minute. Whoever reaches the listener can cause them, and
-// must not push everything else out of a log.
+// maxRefused limits the refused actions recorded per minute. Anyone who reaches the listener can cause them, and they
+// must not displace the rest of the log.
 const maxRefused = 60
 
-// maxReads is how many different reads of a minute are remembered.
+// maxReads limits the distinct reads remembered per minute.
 const maxReads = 1000
 
-// auditor limits what is recorded.
+// auditor limits the number of audit records.
 type auditor struct {
 	mu      sync.Mutex
-	minute  time.Time // when this one began
+	minute  time.Time // start of the current minute
 	refused int
-	read    map[string]bool // who read what
+	read    map[string]bool // keyed by caller and request
 }
 
-// admits reports whether another refused act may be recorded now.
+// admits reports whether another refused action may be recorded.
 func (a *auditor) admits(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +85,7 @@ func (a *auditor) admits(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// admitsRead reports whether a read may be recorded now: a page that is open reads the same again and again.
+// admitsRead reports whether a read may be recorded. An open page repeats the same read over and over.
 func (a *auditor) admitsRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,14 +99,14 @@ func (a *auditor) admitsRead(now time.Time, what string) bool {
 	return true
 }
 
-// turn begins a minute when the last one is over; the caller holds the lock.
+// turn starts a new minute if the current one has ended. The caller holds the lock.
 func (a *auditor) turn(now time.Time) {
 	if now.Sub(a.minute) >= time.Minute {
 		a.minute, a.refused, a.read = now, 0, map[string]bool{}
 	}
 }
 
-// record logs an act and calls [Access].Audit. The answer is what the handler returned, a nil refusal for success.
+// record logs an action and calls [Access].Audit. Refusal is nil if it succeeded.
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
@@ -123,7 +122,7 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 	s.audit(act)
 }
 
-// recordRead logs who read message bodies, once in a minute for each page of them.
+// recordRead logs who read message bodies, once a minute per page.
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
@@ -144,7 +143,7 @@ func newAct(c *call, answer any) Act {
 		Count: touched(answer)}
 }
 
-// attributes are those of a log line about the act.
+// attributes returns the attributes of the log line.
 func (a *Act) attributes() []any {
 	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status}
 	attrs = append(attrs, "request_id", a.RequestID)

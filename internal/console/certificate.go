@@ -9,30 +9,27 @@ import (
 	"tendril/api"
 )
 
-// Certificate is the TLS certificate of a listener, which is read again when its
-// files change. Its methods are safe for concurrent use.
+// Certificate is a listener's TLS certificate. It is reloaded when its files change. Its methods are safe for
+// concurrent use.
 type Certificate struct {
 	certFile, keyFile string
 	events            CertificateEvents
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	seen    [2]string // what the files held when they were read last
+	seen    [2]string // file contents at the last read
 }
 
-// CertificateEvents are the listeners of a [Certificate]; a nil one is not
-// called. They are called during a handshake, one at a time.
+// CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during a handshake, one at
+// a time.
 type CertificateEvents struct {
-	// Changed is told the fingerprint of a new certificate, before any client is
-	// shown it.
+	// Changed receives the fingerprint of a new certificate before any client sees the certificate.
 	Changed func(fingerprint string)
-	// Rejected is told why files that changed are not used: the certificate
-	// stays what it was.
+	// Rejected receives the reason why changed files were rejected. The current certificate stays in use.
 	Rejected func(error)
 }
 
-// OpenCertificate reads a certificate with its chain, and its private key, both
-// in PEM.
+// OpenCertificate reads a certificate with its chain and its private key, both in PEM.
 func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, events: events}
 	var err error
@@ -43,7 +40,7 @@ func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certi
 	return c, err
 }
 
-// TLSConfig returns the configuration of a server that shows the certificate.
+// TLSConfig returns a server configuration that uses the certificate.
 func (c *Certificate) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -54,22 +51,21 @@ func (c *Certificate) TLSConfig() *tls.Config {
 	}
 }
 
-// Fingerprint returns the SHA-256 of the certificate in hexadecimal digits.
+// Fingerprint returns the SHA-256 of the certificate in hexadecimal.
 func (c *Certificate) Fingerprint() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// refresh returns the certificate in force, read again if a file has changed.
-// Files that do not belong together, as between the writing of one and of the
-// other, are looked at again as soon as one of them changes.
+// refresh returns the current certificate, reloaded if a file has changed. If certificate and key do not match, as
+// between writing the two files, they are checked again after the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen, err := c.read()
 	if err != nil || seen == c.seen {
-		return c.current // a file that is away for a moment is being replaced
+		return c.current // a missing file is probably being replaced
 	}
 	c.seen = seen
 	fresh, err := c.parse()
@@ -89,7 +85,7 @@ func (c *Certificate) refresh() *tls.Certificate {
 func (c *Certificate) read() (seen [2]string, err error) {
 	for i, path := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // a FIFO would hold up the handshake
+		if err == nil && !info.Mode().IsRegular() { // a FIFO would block the handshake
 			err = fmt.Errorf("%s is not a regular file", path)
 		}
 		var text []byte

@@ -8,7 +8,7 @@ import (
 	"tendril/api"
 )
 
-const maxSettings = 200 // in one change
+const maxSettings = 200 // per change
 
 func checkChange(c *api.SettingsChange) error {
 	if len(c.Set) == 0 || len(c.Set) > maxSettings {
@@ -26,7 +26,8 @@ func checkChange(c *api.SettingsChange) error {
 	return nil
 }
 
-// SettingsScope is the scope for a change that decides which programs run (code), who may call (access), or neither.
+// SettingsScope returns the scope needed for a change. The arguments tell whether it decides which programs run or
+// who has access.
 func SettingsScope(code, access bool) string {
 	switch {
 	case access:
@@ -37,14 +38,14 @@ func SettingsScope(code, access bool) string {
 	return api.ScopeAct
 }
 
-// hiddenValue stands in the place of a secret.
+// hiddenValue replaces secrets.
 const hiddenValue = "(hidden)"
 
 func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
 	return e.opts.Settings.Configuration(), nil
 }
 
-// previewChange asks for the scope of the change first: checking a value reads the files that it names.
+// previewChange checks the scope first, because checking a value reads the files it names.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
 		return api.SettingsPreview{}, err
@@ -61,7 +62,7 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }
 
-// changeSettings goes on when the caller goes away: the file and what is in force stay one.
+// changeSettings continues if the caller disconnects, so that the file and the running settings stay consistent.
 func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if change.Base == "" {
 		return api.SettingsPreview{}, api.NewError(http.StatusBadRequest, "the change does not say which file it is meant for",

@@ -11,32 +11,32 @@ import (
 	"tendril/queue"
 )
 
-// Deliveries remembers the most recent deliveries, and lets one wait for that
-// of a message. All methods are safe for concurrent use. The zero value
-// remembers [DefaultDeliveries]; it holds no memory before the first one.
+// Deliveries remembers recent deliveries and allows waiting for the delivery of a message. Its methods are safe for
+// concurrent use. The zero value remembers [api.DefaultDeliveries] and allocates nothing until the first one.
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []remembered
-	next    int           // where the ring is written next once it is full
-	total   int           // deliveries that were ever recorded
-	arrived chan struct{} // closes at the next delivery; nil while nobody waits
-	// problems are the groups of the failures in the ring, until one comes or goes: then stale is true.
+	next    int           // next index to overwrite once the ring is full
+	total   int           // deliveries ever recorded
+	arrived chan struct{} // closed at the next delivery; nil without waiters
+	// problems caches the grouped failures of the ring. It is stale once a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// remembered is a delivery in memory. There are thousands, and most succeed: what only the others have is kept apart.
+// remembered is a compact delivery. There are thousands, mostly successful, so the fields of failures are kept
+// separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
 	durationMS, waitMS            int64
 	status, attempt, receiveCount int32
-	failure                       *failure // nil if nothing is known of one
+	failure                       *failure // nil if there is none
 }
 
-// failure is why a delivery did not succeed, and what becomes of its message.
+// failure describes an unsuccessful delivery and the fate of its message.
 type failure struct {
 	reason, answer  string
 	retryAt         time.Time
@@ -61,12 +61,11 @@ func (r *remembered) delivery() api.Delivery {
 	return d
 }
 
-// NewDeliveries returns a memory of the size most recent deliveries;
-// [DefaultDeliveries] when size is less than 1.
+// NewDeliveries returns a memory of the size most recent deliveries, or of [api.DefaultDeliveries] if size is less
+// than 1.
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
-// Record remembers one delivery, forgets the oldest where the memory is full,
-// and wakes those who wait. It never blocks.
+// Record adds a delivery, evicts the oldest if the memory is full, and wakes waiters. It never blocks.
 func (ds *Deliveries) Record(d api.Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -90,15 +89,14 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	}
 }
 
-// Wait returns the most recent delivery of a message, waiting for the first
-// one that is an attempt where none is remembered. When ctx is done first it returns
-// the most recent one that is not an attempt, or ctx's error.
+// Wait returns the latest delivery of a message. If it has none that counts as an attempt, Wait waits for one. When
+// ctx is done first, it returns the latest other delivery, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
 	var d api.Delivery
 	ok, looked := false, 0
 	for {
 		ds.mu.Lock()
-		// Only those that came since the last look: each delivery of any message wakes us.
+		// Check only new deliveries, because any delivery of any message wakes all waiters.
 		for i := range min(ds.total-looked, len(ds.ring)) {
 			if newest := ds.before(i); newest.messageID == id {
 				d, ok = newest.delivery(), true
@@ -125,13 +123,12 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 	}
 }
 
-// before returns the most recent delivery but i.
+// before returns the i-th most recent delivery, starting at 0.
 func (ds *Deliveries) before(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
 
-// Recent returns up to limit deliveries, the most recent first; all of them
-// when limit is less than 1.
+// Recent returns up to limit deliveries, newest first, or all if limit is less than 1.
 func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -146,8 +143,7 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	return out
 }
 
-// Problems groups the failures among the remembered deliveries by queue and
-// reason, the group that failed last first.
+// Problems groups the remembered failures by queue and reason, latest failure first.
 func (ds *Deliveries) Problems() []api.Problem {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -157,7 +153,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group groups the failures in the ring, without a copy of it: the lock is held, and deliveries wait for it.
+// group avoids copying the ring, because deliveries wait for the lock it holds.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -1,10 +1,10 @@
-// Package console shows and controls the environment over a JSON API.
+// Package console serves the JSON API that inspects and controls a running environment.
 //
-// A running environment keeps one local listener for people and programs that operate it. [Server] answers
-// there, by the routes and types of package api; the service behind it decides who may do what.
+// [Server] handles HTTP using the routes and types of package api. The service behind it checks permissions, also for
+// the pages of package web, which call it in process.
 //
 //	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
-//	        |  api.Dial(data directory): instance.json says where, console.token lets in
+//	        |  api.Dial(data directory): address from instance.json, token from console.token
 //	        v
 //	     api.Client ── HTTP, loopback ──> Server ─────┐ Host, cross-origin, caller
 //	                                                  v
@@ -13,35 +13,25 @@
 //	       ^                                             Audit      └─> func fields: status, health, deploy, drain …
 //	       └── browser, cookie ──> Server
 //
-// What holds:
+// Guarantees:
 //
-//   - Looking at messages counts no receive and changes nothing.
-//   - Pages call the service without HTTP, as the sender of their request: a page shows and does what a request by
-//     the same caller would, and nothing else.
-//   - Every route is a line of one table. A method and path that are not in it
-//     are 404, whatever the path alone would have matched.
-//   - A route that changes something, or that shows message bodies, asks for a caller with a scope: the
-//     owner's token has all, a created token or the session of a browser those it was given. Health and
-//     counts ask for nobody, but what an app, a hook or another server said is withheld without the scope read.
-//   - An act, refused or not, and a read of message bodies is recorded with who and how many.
-//   - Loopback alone does not protect: a request whose Host is not ours, or that another
-//     site's page makes a browser send, is refused before anything is looked up.
-//   - A refusal is JSON with the fields error, hint and code; the error
-//     says what and where, the hint what to do instead.
-//   - Nothing here waits for longer than 25 s, except a deployment, the
-//     drain that a hook asks for, and streams of events and log lines, of which there
-//     are 64 at most; and [Server.Close] ends every wait, so that the console
-//     never holds up a stop.
-//   - What cannot be undone asks for a word: a purge for the name of the queue, deleting several messages
-//     for their number.
-//   - An act on all messages that match is a task of the queue: it goes on without the one who asked.
-//   - A deployment does not end with the request that asked for it.
+//   - Browsing messages does not change them or their receive counts.
+//   - A page has exactly the permissions of its request's sender.
+//   - Every route is in one table; any other method and path returns 404.
+//   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and counts
+//     are public, but text from an app, hook or other server needs the scope read.
+//   - Every action, even if refused, and every read of message bodies is audited.
+//   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening on
+//     loopback does not prevent them.
+//   - A refusal is JSON with the fields error, hint and code.
+//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends all
+//     waits, so the console never delays shutdown.
+//   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
+//   - Actions on all matching messages run as tasks of the queue. They and deployments continue without the caller.
 //
-// When something fails: without a broker (the environment works on Amazon SQS)
-// the queue routes answer 409 and say where to look; without a token in
-// [Options] every protected route stays shut. A client that finds no
-// environment says so with an error that wraps [api.ErrNotRunning].
+// Without a broker (on Amazon SQS) the queue routes return 409. Without a token in [Options], protected routes are
+// closed.
 //
-// What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
-// a bounded memory of the most recent ones, and package eventlog keeps the events.
+// The package opens no listener and stores no history on disk: [Deliveries] is in memory, and package eventlog stores
+// events.
 package console

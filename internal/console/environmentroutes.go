@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
+	maxHookWait   = 15 * time.Minute // maximum wait for a drain, the longest shutdown platforms allow
 	shownProblems = 20               // groups of failures in a status
-	describeWait  = 10 * time.Second // for what a description asks Amazon
-	examineWait   = 20 * time.Second // for what an examination asks of others
+	describeWait  = 10 * time.Second // for AWS calls of a description
+	examineWait   = 20 * time.Second // for remote checks of an examination
 )
 
-// environmentRoutes answers for the environment as a whole.
+// environmentRoutes handles routes about the environment as a whole.
 type environmentRoutes struct {
 	opts   *Options
-	closed context.Context // ends every wait
+	closed context.Context // ends all waits
 }
 
-// getStatus answers after the queues were closed too: it then leaves them out.
+// getStatus also works after the queues have been closed; it then omits them.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), api.BackendSQS
@@ -61,7 +61,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	return st, nil
 }
 
-// environment is what only the environment knows.
+// environment returns the part of the status known only to the environment.
 func (e *environmentRoutes) environment() api.Status {
 	if e.opts.Status == nil {
 		return api.Status{}
@@ -69,7 +69,7 @@ func (e *environmentRoutes) environment() api.Status {
 	return e.opts.Status()
 }
 
-// health returns the report with a list of causes, even an empty one.
+// health returns the report with a non-nil list of causes.
 func (e *environmentRoutes) health() health.Report {
 	r := e.opts.Views.Health()
 	if r.Causes == nil {
@@ -78,7 +78,7 @@ func (e *environmentRoutes) health() health.Report {
 	return r
 }
 
-// getHealth is 200 whatever the status: it is a report, not a probe.
+// getHealth always answers 200, because it is a report and not a probe.
 func (e *environmentRoutes) getHealth(*call) (health.Report, error) {
 	return e.health(), nil
 }
@@ -99,7 +99,7 @@ func (e *environmentRoutes) getScale(*call) (autoscale.Scale, error) {
 	return e.opts.Views.Scale(), nil
 }
 
-// getSeries answers with the curves of ?range=.
+// getSeries returns the curves for ?range.
 func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
 	name := c.query.Get("range")
 	curves, known := e.opts.Views.Series(name)
@@ -112,16 +112,15 @@ func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
 
 // probed is the answer of a probe.
 type probed struct {
-	// Status is "ok" or "failed"; /readyz has Ready in its place.
+	// Status is "ok" or "failed"; /readyz uses Ready instead.
 	Status string         `json:"status,omitempty"`
 	Ready  *bool          `json:"ready,omitempty"`
 	Checks []health.Check `json:"checks,omitempty"`
-	failed bool           // the status is 503
+	failed bool           // status 503
 }
 
-// probe answers with the checks that ask returns: 200 when every one is OK and 503 when
-// not. It lists those that are not, or all of them with ?verbose. Those of /livez never ask
-// the queue or the app, since a restart would not fix those.
+// probe answers 200 if all checks returned by ask are OK, otherwise 503. It lists the failed checks, or all with
+// ?verbose. The checks of /livez never involve the queue or the app, since a restart would not fix those.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := all(ask)
@@ -139,8 +138,7 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// all asks for checks, and reports whether every one is OK; without anybody to
-// ask there are none.
+// all returns the checks and whether every one is OK. A nil ask has none.
 func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -156,9 +154,8 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit)}, nil
 }
 
-// getOutcome answers with the most recent delivery of a message. With wait it
-// waits for the end of the first one; without it in time it is the attempt that is
-// in work, or else 404.
+// getOutcome returns the latest delivery of a message. With ?wait it waits for the first one to finish, and then
+// falls back to the delivery in progress or 404.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
@@ -185,7 +182,7 @@ func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Pause(c.name, why.Reason))
 }
 
-// hookQuiet is pause for a caller that is about to end the process: the next one receives again.
+// hookQuiet pauses until the process exits, for callers that are about to stop it.
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)
@@ -197,8 +194,7 @@ func (e *environmentRoutes) resume(c *call) (api.Paused, error) {
 	return api.Paused{Paused: false}, conflict(e.opts.Receiving.Resume(c.name))
 }
 
-// drain begins a drain and waits for its end. It is 200 when drained and 202 when
-// the drain goes on.
+// drain starts a drain and waits for it. It answers 200 when drained, 202 if the drain is still in progress.
 func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
 	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {
@@ -207,9 +203,8 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain is drain for a caller that sends only a path, such as a hook that a
-// platform calls before it stops the app: it returns when nothing is in work, or
-// after ?wait.
+// hookDrain is a drain for platform hooks, which can only send a path. It returns once no work is in flight, or after
+// ?wait.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -228,9 +223,8 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 	return api.Drained{Drained: true}, err
 }
 
-// deploy answers when the deployment is over: 200 when the new version
-// serves and the old one is gone, 422 when it went wrong, 409 when it could not
-// be begun. It goes on when the caller goes away.
+// deploy answers after the deployment: 200 on success, when the previous version has stopped, 422 if it failed, 409
+// if it could not start. The deployment continues if the caller disconnects.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
@@ -242,7 +236,7 @@ func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployR
 	return result, deployRefusal(err)
 }
 
-// deployRefusal says what an error of [Options].Deploy means to the caller.
+// deployRefusal converts an error of [Options].Deploy.
 func deployRefusal(err error) error {
 	var own *api.Error
 	var failed *api.DeployError
@@ -268,8 +262,7 @@ func deployRefusal(err error) error {
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows what is under way")
 }
 
-// reload puts in force what changed, or refuses it with everything that is
-// wrong. It goes on when the caller goes away, as a deployment does.
+// reload applies changes, or refuses with all problems. Like a deployment, it continues if the caller disconnects.
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
@@ -277,7 +270,7 @@ func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	return done, reloadRefusal(err)
 }
 
-// reloadRefusal says what an error of a reload means to the caller.
+// reloadRefusal converts an error of a reload.
 func reloadRefusal(err error) error {
 	var wrong *periodic.Error
 	var own *api.Error

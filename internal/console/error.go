@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// asRefusal turns any error of a handler into what the caller is told.
+// asRefusal converts any error of a handler for the caller.
 func asRefusal(err error) *api.Error {
 	var own *api.Error
 	if errors.As(err, &own) {
@@ -27,7 +27,7 @@ func asRefusal(err error) *api.Error {
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }
 
-// statuses are those of refusals by a queue, by their code; others are 400.
+// statuses maps queue error codes to HTTP statuses; other codes are 400.
 var statuses = map[string]int{
 	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
 	queue.CodeResourceNotFound:     http.StatusNotFound,
@@ -44,14 +44,13 @@ var statuses = map[string]int{
 	queue.CodeClosed:               http.StatusServiceUnavailable,
 }
 
-// hints are what to do about some of them.
+// hints has remedies for some queue error codes.
 var hints = map[string]string{
 	queue.CodeQueueDoesNotExist:    "GET /api/v1/queues lists the queues that exist",
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict turns the plain error of an environment that cannot do an act into a
-// refusal that is not the console's fault.
+// conflict turns a plain error of the environment into a 409, because it is not a fault of the console.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

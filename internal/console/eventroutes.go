@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	maxShown = 1000 // events or lines in one answer
-	shown    = 100  // without a limit of the caller's
+	maxShown = 1000 // events or lines per answer
+	shown    = 100  // default limit
 	maxMatch = 200  // bytes of a filter
 )
 
-// History is what an environment keeps of what happened. Where nothing is kept its fields are nil, and their routes
-// answer 409.
+// History holds recorded events and log lines. The routes of a nil field answer 409.
 type History struct {
 	Events *eventlog.Log
-	Lines  *eventlog.Lines // the last ones of the log
+	Lines  *eventlog.Lines // latest log lines
 }
 
-// events answers with the newest events, newest first, or with ?after those that follow an id, oldest first. A
-// caller that accepts an event stream gets what happens from then on, or after the id in Last-Event-ID or ?after.
+// events returns the newest events, newest first, or with ?after those following an ID, oldest first. A caller that
+// accepts an event stream receives new events, or those following Last-Event-ID or ?after.
 func (h *History) events(c *call) (any, error) {
 	values := c.query
 	q := eventlog.Query{Match: values.Get("match")}
@@ -66,7 +65,7 @@ func (h *History) events(c *call) (any, error) {
 	return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
 }
 
-// logs is events for lines of the log.
+// logs is like events for log lines.
 func (h *History) logs(c *call) (any, error) {
 	values := c.query
 	q := eventlog.LineQuery{Process: values.Get("process"), Match: values.Get("match")}
@@ -94,7 +93,7 @@ func (h *History) logs(c *call) (any, error) {
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 
-// rangeOf reads ?after, ?before and ?limit.
+// rangeOf parses ?after, ?before and ?limit.
 func rangeOf(c *call) (in eventlog.Range, err error) {
 	values := c.query
 	if in.Limit, err = limitOf(c, maxShown, shown); err != nil {

@@ -10,24 +10,24 @@ import (
 	"tendril/api"
 )
 
-// Bounds of the exchanges that are remembered.
+// Limits of the recorded exchanges.
 const (
 	keptExchanges = 256
 	keptBytes     = 8 << 20 // of bodies
-	// maxExchangeBody is how much of the body of a request is remembered.
+	// maxExchangeBody limits the stored part of a request body.
 	maxExchangeBody = 64 << 10
 )
 
-// exchanges remembers the most recent exchanges while somebody asked for that.
+// exchanges keeps the latest exchanges while recording is on.
 type exchanges struct {
-	until atomic.Int64 // when recording ends, in nanoseconds since 1970; 0 before the first
+	until atomic.Int64 // end of recording in Unix nanoseconds; 0 before the first
 	mu    sync.Mutex
 	kept  []api.Exchange
 	bytes int
 }
 
-// RecordExchanges has exchanges recorded for a time from now, at most five minutes, and returns its end. Those that
-// were recorded before that are forgotten when nothing was being recorded.
+// RecordExchanges records exchanges for at most five minutes and returns the end of the recording. Starting a new
+// recording discards the exchanges of a previous one; extending one keeps them.
 func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	x := &ds.exchanges
 	x.mu.Lock()
@@ -40,13 +40,13 @@ func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	return time.Unix(0, x.until.Load())
 }
 
-// RecordsExchanges reports whether exchanges are recorded now.
+// RecordsExchanges reports whether recording is on.
 func (ds *Deliveries) RecordsExchanges() bool {
 	until := ds.exchanges.until.Load()
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// AddExchange remembers an exchange, and forgets the oldest ones where there are too many.
+// AddExchange adds an exchange and evicts the oldest ones beyond the limits.
 func (ds *Deliveries) AddExchange(one api.Exchange) {
 	one.BodySize = len(one.Body)
 	one.Body = one.Body[:min(len(one.Body), maxExchangeBody)]
@@ -63,7 +63,7 @@ func (ds *Deliveries) AddExchange(one api.Exchange) {
 
 func sizeOf(x *api.Exchange) int { return len(x.Body) + len(x.AnswerBody) }
 
-// Exchange returns the most recent exchange of a message that is remembered; false for none.
+// Exchange returns the latest recorded exchange of a message.
 func (ds *Deliveries) Exchange(id string) (api.Exchange, bool) {
 	x := &ds.exchanges
 	x.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// fromAttempts returns kept attempts in the words of the console.
 func fromAttempts(kept []broker.Attempt) (all []api.Attempt) {
 	for _, a := range kept {
 		all = append(all, api.Attempt{At: a.At, Instance: a.Instance, Outcome: a.Outcome, Status: a.Status, Reason: a.Reason,

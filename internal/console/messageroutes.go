@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// selectionOf reads a selection from the query of a request: match, attribute (NAME or NAME=VALUE), reason,
-// dead_since, dead_until and through.
+// selectionOf parses a selection from the query parameters match, attribute (NAME or NAME=VALUE), reason, dead_since,
+// dead_until and through.
 func selectionOf(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")
@@ -41,10 +41,10 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 	return sel, nil
 }
 
-// asksBodies reports whether a selection depends on what messages say.
+// asksBodies reports whether a selection depends on message content.
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
 
-// shortCount is how long a count may take that a page waits for.
+// shortCount limits a count that a page waits for.
 const shortCount = 60 * time.Millisecond
 
 func (q *queueRoutes) count(c *call) (api.Total, error) {
@@ -77,7 +77,7 @@ func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, erro
 	}
 	stored, err := q.broker.Message(c.ctx, name, id)
 	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
-		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible, and was delivered since
+		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible and has been delivered since
 	}
 	if err != nil {
 		return api.Placed{}, err

@@ -10,10 +10,10 @@ import (
 	"tendril/api"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// openAPI is the document of the routes of the API.
+// openAPI returns the OpenAPI document for the API routes.
 func openAPI(routes []route) any {
 	s := schemas{named: map[string]object{}}
 	paths := map[string]object{}
@@ -74,7 +74,7 @@ func (s schemas) operation(rt *route) object {
 	}
 	switch scope := rt.kind.scope(); scope {
 	case "":
-		op["security"] = []object{{}} // nobody is asked for; those with the scope read see more
+		op["security"] = []object{{}} // public; callers with the scope read see more
 	case scopeOwn:
 		op["security"] = []object{{"token": []string{scope}}}
 	default:
@@ -83,7 +83,7 @@ func (s schemas) operation(rt *route) object {
 	return op
 }
 
-// operationID is a name for programs: the method and the words of the path.
+// operationID joins the method and the words of the path.
 func operationID(pattern string) string {
 	method, path, _ := strings.Cut(pattern, " ")
 	id := strings.ToLower(method)
@@ -99,14 +99,14 @@ func content(schema object) object {
 	return object{"application/json": object{"schema": schema}}
 }
 
-// schemas are the schemas of named types, by their names.
+// schemas collects the schemas of named types.
 type schemas struct {
 	named map[string]object
-	// optional is whether a field may be missing, as in a request.
+	// optional means that all fields may be missing, as in a request.
 	optional bool
 }
 
-// of returns the schema of a type as encoding/json writes it, or a reference to it.
+// of returns the schema of a type as encoded by encoding/json, or a reference to it.
 func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -138,14 +138,14 @@ func (s schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// componentNames are the schemas whose names differ from their types: generated clients know them by these names.
+// componentNames lists schemas named differently from their types. Generated clients depend on these names.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",
 	reflect.TypeFor[api.MoveRequest](): "Selection",
 }
 
-// ofStruct enters the schema of a struct, and returns a reference to it.
+// ofStruct registers the schema of a struct and returns a reference to it.
 func (s schemas) ofStruct(t reflect.Type) object {
 	name := componentNames[t]
 	if name == "" {
@@ -159,7 +159,7 @@ func (s schemas) ofStruct(t reflect.Type) object {
 		return ref
 	}
 	schema := object{"type": "object"}
-	s.named[name] = schema // before its fields, which may refer to it
+	s.named[name] = schema // before its fields, which may be recursive
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		field, rest, tagged := strings.Cut(f.Tag.Get("json"), ",")

@@ -8,11 +8,11 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// withheld stands in the place of a text that only a caller with the token sees.
+// withheld replaces text that requires the token.
 const withheld = "send the console's token"
 
-// public is an answer as callers without the token get it. Text from the app, a hook or
-// another server may hold secrets and personal data; states, counts and times do not.
+// public returns an answer as seen by callers without the token. Text from the app, a hook or another server may
+// contain secrets and personal data; states, counts and times do not.
 func public(answer any) any {
 	switch a := answer.(type) {
 	case api.Status:
@@ -39,7 +39,7 @@ func public(answer any) any {
 	return answer
 }
 
-// withhold hides a text, unless there is none.
+// withhold replaces a non-empty text.
 func withhold(text *string) {
 	if *text != "" {
 		*text = withheld
@@ -86,8 +86,7 @@ func publicStatus(st api.Status) api.Status {
 	return st
 }
 
-// publicHealth leaves out of each cause why it is so, which follows its first sentence: that part may be what
-// a hook, a command or a server said.
+// publicHealth keeps only the first sentence of each cause. The rest may quote a hook, a command or a server.
 func publicHealth(r health.Report) health.Report {
 	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
 	for i := range r.Causes {
@@ -106,7 +105,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// publicDelivery names the fields that are shown, so that one that is new is not.
+// publicDelivery copies fields one by one, so that new fields are not published by accident.
 func publicDelivery(d api.Delivery) api.Delivery {
 	shown := api.Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
@@ -123,7 +122,7 @@ func publicTasks(st api.TasksStatus) api.TasksStatus {
 	st.Tasks = slices.Clone(st.Tasks)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		t.URL, _, _ = strings.Cut(t.URL, "?") // a query may hold a secret
+		t.URL, _, _ = strings.Cut(t.URL, "?") // a query may contain a secret
 		withhold(&t.LastFailure)
 		if t.Last != nil {
 			last := *t.Last

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// queueRoutes answers for the embedded queues.
+// queueRoutes handles routes about embedded queues.
 type queueRoutes struct {
 	broker      *broker.Broker
 	environment func() api.Status
@@ -35,7 +35,7 @@ func (q *queueRoutes) get(c *call) (api.Queue, error) {
 	return found, err
 }
 
-// listQueues returns every embedded queue, without attributes.
+// listQueues returns every embedded queue without attributes.
 func listQueues(b *broker.Broker, workers []api.Worker) ([]api.Queue, error) {
 	queues := []api.Queue{}
 	for _, name := range b.ListQueues("") {
@@ -72,14 +72,13 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	return q, nil
 }
 
-// A page ends early once its bodies fill pageBytes, so that a page of large
-// messages cannot fill the memory: first a few messages are read, then more at
-// once while they are small.
+// A page ends early once its bodies exceed pageBytes, to bound memory. The first chunk is small in case the messages
+// are large.
 const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
-	// pageWait ends a page early that has to look at many messages which do not match.
+	// pageWait ends a page early if few messages match.
 	pageWait = 80 * time.Millisecond
 )
 
@@ -156,7 +155,7 @@ func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
-// deleteQueue deletes a queue with its messages, unless the environment itself needs it.
+// deleteQueue deletes a queue with its messages, unless the environment needs it.
 func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	name := c.name
 	ledger, err := q.broker.Ledger(name)
@@ -182,8 +181,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
-// send sends up to ten messages. It is 200 as soon as the queue took the call;
-// entries may be refused one by one.
+// send sends up to ten messages. It answers 200 if the queue accepted the call, even if single messages were refused.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
 		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
@@ -227,10 +225,10 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// confirmWait is how long the messages of a filter are counted before an act on them that says how many it expects.
+// confirmWait limits counting the messages of a filter before an action that requires their number.
 const confirmWait = 20 * time.Second
 
-// matching counts the messages that a filter selects.
+// matching counts the messages selected by a filter.
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
 	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(*filter), confirmWait)
 	if err == nil && !exact {
@@ -263,7 +261,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	return api.Deleted{Task: &task}, err
 }
 
-// mayAsk refuses a selection by what messages say to a caller that may not read them.
+// mayAsk refuses a selection by message content to callers who may not read messages.
 func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil

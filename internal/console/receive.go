@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// maxReceiveWait is the longest that a receive waits for a first message.
+// maxReceiveWait limits the wait for the first message.
 const maxReceiveWait = 20 * time.Second
 
 func checkReceive(q *api.ReceiveRequest) error {
@@ -26,7 +26,7 @@ func checkReceive(q *api.ReceiveRequest) error {
 	return nil
 }
 
-// receive counts as a receive of each message. Who may not read messages gets none.
+// receive counts as a receive of each message. It requires the scope read in addition to act.
 func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedList, error) {
 	if !c.caller.may(api.ScopeRead) {
 		return api.ReceivedList{}, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,
@@ -41,7 +41,7 @@ func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedLis
 	return list, err
 }
 
-// acknowledge deletes messages by the handles of their receives.
+// acknowledge deletes messages by their receipt handles.
 func (q *queueRoutes) acknowledge(c *call, body api.Receipts) (api.Count, error) {
 	errs := q.broker.Queue(c.name).Delete(c.ctx, body.Receipts)
 	done := len(body.Receipts)

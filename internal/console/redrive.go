@@ -31,7 +31,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
 }
 
-// start starts a task on the queue that a request names.
+// start starts a task on the queue in the request's path.
 func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, error) {
 	task.Source = q.broker.ARN(c.name)
 	_, err := q.broker.StartMoveTask(c.ctx, task)

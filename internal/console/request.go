@@ -16,13 +16,12 @@ import (
 	"tendril/queue"
 )
 
-// Limits of one request.
+// Limits of a request.
 const (
-	maxIDs    = 1000 // of the messages in one selection
+	maxIDs    = 1000 // message IDs per selection
 	maxReason = 200  // bytes
-	// maxValues bounds the JSON values of one request: the largest send, ten
-	// messages with ten attributes each, has less than a thousand, and the largest
-	// selection has a thousand ids.
+	// maxValues limits the JSON values of a request. The largest send (ten messages with ten attributes each) has
+	// fewer than a thousand, the largest selection has a thousand IDs.
 	maxValues = 10_000
 )
 
@@ -32,7 +31,7 @@ type httpBody struct {
 	r *http.Request
 }
 
-// accept refuses an act that a form of a web page could have sent, and gives long answers their time.
+// accept refuses actions that a web form could have sent, and extends deadlines for slow routes.
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
@@ -48,19 +47,19 @@ func (b httpBody) accept(rt *route) error {
 		}
 	}
 
-	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
+	if rt.limit > 0 { // extend the read deadline too: exceeding it would cancel the handler
 		until := time.Now().Add(rt.limit + api.MaxWait)
 		rc := http.NewResponseController(b.w)
-		// What is not a connection, in a test for one, has no deadlines to move.
+		// Test writers have no deadlines.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 	}
 	return nil
 }
 
-// read reads a JSON object with the fields of into and no others; an empty body stands for {}.
+// read decodes a JSON object with exactly the fields of into; an empty body means {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
-// check bounds what a body asks for; body points to it.
+// check limits the contents of a body; body is a pointer to it.
 func check(body any) error {
 	switch b := body.(type) {
 	case *api.Reason:
@@ -99,7 +98,7 @@ func readBody(r *http.Request, into any) error {
 	case err != nil:
 		return api.NewError(http.StatusBadRequest, "the request is incomplete", "send it again")
 	}
-	// A few bytes of text can ask for a hundred times as much memory.
+	// A short text can decode to a hundred times its size in memory.
 	if countValues(body.Bytes()) > maxValues {
 		return api.NewError(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
 			"send less at once")
@@ -119,7 +118,7 @@ func readBody(r *http.Request, into any) error {
 	return nil
 }
 
-// countValues returns at least the number of values in a JSON text.
+// countValues returns an upper bound on the number of values in a JSON text.
 func countValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -136,7 +135,7 @@ func countValues(text []byte) (n int) {
 	return n
 }
 
-// confirm refuses an act on a queue that nobody has confirmed.
+// confirm refuses an unconfirmed action on a queue.
 func confirm(c api.Confirmation, name string) error {
 	if c.Confirm == name {
 		return nil
@@ -170,7 +169,7 @@ func checkDeletion(d *api.Deletion) error {
 	return checkSelection(d.Filter)
 }
 
-// confirmCount refuses to delete more than one message when nobody has confirmed how many.
+// confirmCount refuses to delete more than one message unless their number is confirmed.
 func confirmCount(d *api.Deletion, n int64) error {
 	if n <= 1 || d.Confirm == n {
 		return nil
@@ -183,7 +182,6 @@ func confirmCount(d *api.Deletion, n int64) error {
 	return api.NewError(http.StatusPreconditionRequired, text, `send "confirm":`+strconv.FormatInt(n, 10))
 }
 
-// checkSelection bounds the ids of a selection.
 func checkSelection(sel *api.Selection) error {
 	if sel.IDs == nil {
 		return nil
@@ -191,7 +189,7 @@ func checkSelection(sel *api.Selection) error {
 	return checkIDs(sel.IDs)
 }
 
-// limitOf reads ?limit, a whole number from 1 to most; without one it is standard.
+// limitOf parses ?limit, from 1 to most; the default is standard.
 func limitOf(c *call, most, standard int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
@@ -205,7 +203,7 @@ func limitOf(c *call, most, standard int) (int, error) {
 	return n, nil
 }
 
-// waitTime parses a duration from 0 to most; for "" it is standard.
+// waitTime parses a duration from 0 to most; the default is standard.
 func waitTime(text string, most, standard time.Duration) (time.Duration, error) {
 	if text == "" {
 		return standard, nil

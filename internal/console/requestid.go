@@ -10,7 +10,7 @@ import (
 
 type requestIDKey struct{}
 
-// withID gives a request an id. The requests that a page makes for one have the id of that one.
+// withID assigns an ID to a request. API calls made while rendering a page share the page's ID.
 func withID(w http.ResponseWriter, r *http.Request) *http.Request {
 	if requestID(r) == "" {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, rand.Text()[:12]))

@@ -11,52 +11,51 @@ import (
 	"tendril/api"
 )
 
-// kind is what a route requires of its caller, see [kind.scope].
+// kind determines the requirements of a route, see [kind.scope].
 type kind int
 
 const (
-	// open routes show health and counts to everyone who reaches the listener, and the
-	// details to callers with the scope read, see [public].
+	// open routes are public. Details need the scope read, see [public].
 	open kind = iota
-	// private routes show settings, or text of others: they need the scope read.
+	// private routes return settings or external text and need the scope read.
 	private
-	// bodies routes show messages: they need the scope read, and the reader is recorded.
+	// bodies routes return messages, need the scope read, and are audited.
 	bodies
-	// produce routes put messages in: they need the scope act and a JSON body.
+	// produce routes send messages and need the scope act and a JSON body.
 	produce
-	// act routes change something else, as produce does, and each is logged.
+	// act routes change something else. Like produce, they need the scope act and a JSON body; each call is logged.
 	act
-	// hook routes are acts for callers that can send no body: they need the
-	// token, and each is logged. A page of another site cannot send the token.
+	// hook routes are actions for callers that cannot send a body. They need the token, which another site's page
+	// cannot send.
 	hook
-	// deploys and deployHook are act and hook for routes that run other code afterwards.
+	// deploys and deployHook are like act and hook, for routes that run new code.
 	deploys
 	deployHook
-	// own routes let others in: they need the owner's token and a JSON body.
+	// own routes grant access to others and need the owner's token and a JSON body.
 	own
 )
 
-// route is one row of the table of everything that the console answers: a row of package api with its handler.
+// route is a row of the route table: a route of package api with its handler.
 type route struct {
 	pattern string
 	kind    kind
 	act     string        // as in [api.Route].Act
-	limit   time.Duration // of an answer where that is longer than 25 s; 0 where it is not
-	need    *need         // nil for nothing
+	limit   time.Duration // maximum duration of the answer if above 25 s, else 0
+	need    *need         // may be nil
 	handle  func(*call) (any, error)
 
-	// The rest describes the route in the document.
+	// For the OpenAPI document.
 	summary, query string
 	takes, gives   reflect.Type
 }
 
-// need is what the environment must have for a route.
+// need is a part of the environment required by a route.
 type need struct {
 	has           func() bool
 	message, hint string
 }
 
-// wildcards are the names in the path, in order.
+// wildcards returns the names in the path, in order.
 func (r *route) wildcards() (names []string) {
 	for part := range strings.SplitSeq(r.pattern, "/") {
 		if strings.HasPrefix(part, "{") {
@@ -71,7 +70,7 @@ func (r *route) method() string {
 	return method
 }
 
-// bind returns the row of a route with its handler.
+// bind combines a route with its handler.
 func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call) (any, error)) route {
 	return route{pattern: row.Pattern, kind: k, act: row.Act, limit: row.Limit, handle: handle, summary: row.Summary,
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
@@ -91,7 +90,7 @@ func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call
 	})
 }
 
-// show binds a handler that takes no body. A POST sends {}.
+// show binds a handler without a body. A POST must send {}.
 func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
 		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
@@ -99,7 +98,7 @@ func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*ca
 	return bind(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// where has routes refuse with status 409 while the environment does not have what they are about.
+// where makes routes answer 409 while the environment lacks a part they need.
 func where(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}
@@ -107,10 +106,10 @@ func where(has func() bool, message, hint string, routes ...route) []route {
 	return routes
 }
 
-// set is the condition of [where] for a part that the environment has from its start, or never.
+// set is a condition for [where] that does not change after startup.
 func set(is bool) func() bool { return func() bool { return is } }
 
-// The routes that are not of the API: probes, and hooks for platforms.
+// Routes outside the API: probes, and hooks for platforms.
 var (
 	getLive    = api.Route[api.NoBody, probed]{Pattern: "GET /livez"}
 	getHealthz = api.Route[api.NoBody, probed]{Pattern: "GET /healthz"}
@@ -122,7 +121,7 @@ var (
 	reloadHook = api.Route[api.NoBody, api.ReloadResult]{Pattern: "POST /-/reload", Act: "settings reloaded", Limit: api.MaxDeploy}
 )
 
-// routes is the whole surface. A method and path that are not here are 404.
+// routes returns the complete route table; everything else is 404.
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History

@@ -18,8 +18,7 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// Server is the HTTP front end of the console: it checks where a request comes from and who sent it. It is an
-// [http.Handler].
+// Server is the console's HTTP handler. It checks the origin and sender of every request.
 type Server struct {
 	opts        *Options
 	service     *service
@@ -29,11 +28,11 @@ type Server struct {
 	sessions    sessions
 	tokens      tokens.File
 
-	closed context.Context // ends every wait
+	closed context.Context // ends all waits
 	close  context.CancelFunc
 }
 
-// New returns a server; nil options are the zero value.
+// New returns a server; nil options mean the zero value.
 func New(opts *Options) *Server {
 	s := &Server{opts: &Options{}, mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -57,12 +56,11 @@ func New(opts *Options) *Server {
 	return s
 }
 
-// Close ends every waiting request, so that a shutdown of the HTTP server does
-// not wait for them. It may be called more than once; requests after it are
-// still answered, without waiting.
+// Close ends all waiting requests, so that they do not delay the shutdown of the HTTP server. It may be called
+// repeatedly. Later requests are still answered, without waiting.
 func (s *Server) Close() { s.close() }
 
-// routes are those of the table, and those that need the server itself.
+// routes adds the routes that need the server itself.
 func (s *Server) routes() []route {
 	return append(routes(s.opts, s.closed), do(own, api.NewLogin, s.newLogin), show(open, api.GetDocument, s.document))
 }
@@ -80,13 +78,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal == nil && pattern == "" && !unclean && s.opts.Handlers.Pages != nil && ofPages(r) {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
-		defer context.AfterFunc(s.closed, end)() // a page that is live ends with the server
+		defer context.AfterFunc(s.closed, end)() // close live pages with the server
 		s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}
 
-	// The multiplexer would redirect an unclean path and answer 405 for
-	// another method; here only the rows of the table exist.
+	// The multiplexer would redirect an unclean path and answer 405 for another method; here both are 404.
 	if refusal == nil && (pattern == "" || unclean) {
 		refusal = api.NewError(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
 			"GET /api/v1/status shows what there is")
@@ -105,8 +102,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// ofPages reports whether a request that no route answers may be one for a page. What looks like a route of the API, or
-// a probe, gets an answer that programs understand.
+// ofPages reports whether a request outside the route table may be for a page. Paths that look like API routes or
+// probes are not, so that programs get JSON.
 func ofPages(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -118,14 +115,13 @@ func ofPages(r *http.Request) bool {
 		"debug"}, first)
 }
 
-// newCall returns the call that a request is, with its caller but without a body.
+// newCall returns the call for a request, with its caller but without a body.
 func (s *Server) newCall(ctx context.Context, r *http.Request) *call {
 	sender := s.identify(r)
 	return &call{ctx: api.WithCallerName(ctx, sender.who), route: &route{}, caller: sender, method: r.Method,
 		path: r.URL.Path, query: r.URL.Query()}
 }
 
-// serve answers the requests of one route.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 	r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
 	c := s.newCall(r.Context(), r)
@@ -151,7 +147,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 	writeJSON(w, refusal.Status, refusal)
 }
 
-// statusOf is the HTTP status of an answer that is not a refusal.
+// statusOf returns the HTTP status of a successful answer.
 func statusOf(answer any) int {
 	switch a := answer.(type) {
 	case probed:
@@ -166,9 +162,8 @@ func statusOf(answer any) int {
 	return http.StatusOK
 }
 
-// HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits
-// against slow and large requests. Its write time-out leaves room for
-// 25 s.
+// HTTPServer returns an HTTP server for h with limits against slow and large requests. Its write timeout allows
+// answers of 25 s.
 func HTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -180,8 +175,7 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// secure sets what a browser must not do with an answer. There are no
-// Access-Control headers, ever.
+// secure sets headers that restrict browsers. No Access-Control header is ever set.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -189,9 +183,8 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
-// admit refuses requests that were not meant for this listener, or that a page
-// of another site made a browser send. A page whose name was pointed at this
-// machine passes the cross-origin check, so the Host is asked first.
+// admit refuses requests that address another host or were sent by a browser for another site's page. The host is
+// checked first, because a page whose DNS name points to this machine passes the cross-origin check.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
 		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
@@ -204,8 +197,8 @@ func (s *Server) admit(r *http.Request) *api.Error {
 	return nil
 }
 
-// isForeign reports whether another site's page made a browser send a request, of any method. A link that a person
-// follows is not one: what it shows is not for that page.
+// isForeign reports whether a browser sent the request for another site's page. A followed link does not count,
+// because that page cannot see the answer.
 func isForeign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -218,9 +211,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isOwnAddress reports whether the request names the very IP address that it came
-// in at, as a probe of a cluster does. A page whose name was pointed here has a
-// name in its place.
+// isOwnAddress reports whether the Host is the IP address at which the request arrived, as in a cluster's probes. A
+// page whose DNS name points here sends a name instead.
 func isOwnAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -230,7 +222,7 @@ func isOwnAddress(r *http.Request) bool {
 	return err == nil && ip.Unmap() == local.AddrPort().Addr().Unmap()
 }
 
-// hostOf is the host of a Host header, without port and brackets.
+// hostOf returns the host of a Host header, without port and brackets.
 func hostOf(hostport string) string {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		hostport = h
@@ -238,8 +230,7 @@ func hostOf(hostport string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }
 
-// allowedHost reports whether a Host header names this listener: localhost, a
-// loopback address, or one of the names given; ports do not matter.
+// allowedHost reports whether a Host header is localhost, a loopback address or an allowed name, ignoring ports.
 func allowedHost(hostport string, allowed []string) bool {
 	host := hostOf(hostport)
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -14,39 +14,38 @@ import (
 	"tendril/queue"
 )
 
-// service is everything that an environment shows and does for callers of the API. Requests over HTTP and pages both
-// come in by answer, which decides whether the caller may, so that the two cannot differ.
+// service handles all API calls. HTTP requests and pages both use answer, so the same permissions apply.
 type service struct {
 	opts    *Options
 	log     *slog.Logger
 	auditor auditor
-	routes  map[string]*route // by their patterns
+	routes  map[string]*route // by pattern
 }
 
-// call is one use of a route.
+// call is one call of a route.
 type call struct {
 	ctx    context.Context
 	route  *route
 	caller caller
 	body   body
 
-	method, path string // as the log shows them
-	name, id     string // of the path; "" where it has none
+	method, path string // for the log
+	name, id     string // path parameters, or ""
 	query        url.Values
-	// follows asks for a stream, which starts after lastEventID where that is not "".
+	// follows requests a stream, which starts after lastEventID if set.
 	follows     bool
 	lastEventID string
 }
 
-// body is what a caller sends.
+// body is the body of a call.
 type body interface {
-	// accept refuses a request whose form its route does not take.
+	// accept refuses requests in a form the route does not accept.
 	accept(*route) error
-	// read stores the fields in into, a pointer to the route's type.
+	// read stores the body in into, a pointer to the route's body type.
 	read(into any) error
 }
 
-// answer answers a call with a value of the route's type or a [*stream], or refuses it.
+// answer returns a value of the route's answer type, a [*stream] or a refusal.
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
 	if _, ok := answer.(*stream); ok && err == nil {
@@ -65,7 +64,7 @@ func (s *service) answer(c *call) (any, *api.Error) {
 			s.recordRead(c, answer)
 		}
 	}
-	// Programs send too many messages to log each call.
+	// Do not log produce calls of programs: there are too many.
 	if c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer) {
 		s.record(c, refusal, answer)
 	}
@@ -79,7 +78,7 @@ func (s *service) answer(c *call) (any, *api.Error) {
 	return answer, nil
 }
 
-// handle calls the route's handler for a caller who may use it.
+// handle checks permissions and calls the route's handler.
 func (s *service) handle(c *call) (any, error) {
 	if refusal := s.permit(c); refusal != nil {
 		return nil, refusal
@@ -93,7 +92,7 @@ func (s *service) handle(c *call) (any, error) {
 	return c.route.handle(c)
 }
 
-// refusal is an error of the call as its caller gets it, with the id of the request.
+// refusal converts an error of the call and adds the request ID.
 func (c *call) refusal(err error) *api.Error {
 	refusal := *asRefusal(err)
 	if refusal.Code == queue.CodeQueueDoesNotExist && c.name != "" && strings.Contains(c.route.pattern, "/queues/{name}") {
@@ -103,22 +102,21 @@ func (c *call) refusal(err error) *api.Error {
 	return &refusal
 }
 
-// wantsBodies reports whether a call asks for bodies where they are hidden.
+// wantsBodies reports whether a call requests bodies that are hidden by default.
 func (c *call) wantsBodies() bool { return c.query.Get("body") == "1" }
 
-// NewInProcessClient returns a client for pages of this process, which may see and do as much as the sender of the
-// request from: its cookie, authorization, host and address count.
+// NewInProcessClient returns a client for pages of this process. It has the permissions of the sender of from.
 func NewInProcessClient(s *Server, from *http.Request) *api.Client {
 	return api.NewClient(api.Instance{PID: os.Getpid(), Console: from.Host}, inProcess{s, from})
 }
 
-// inProcess is the [api.Transport] of a page: it calls the service.
+// inProcess is the [api.Transport] of a page.
 type inProcess struct {
 	server *Server
 	from   *http.Request
 }
 
-// Answer calls the service. The sender is identified anew each time, since a session may end while its page is open.
+// Answer calls the service. It authenticates the sender every time, since a session may end while its page is open.
 func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	if refusal := p.server.admit(p.from); refusal != nil {
 		return refusal
@@ -146,7 +144,7 @@ func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	return nil
 }
 
-// typedBody is the body of a call in this process; its value is nil for none.
+// typedBody is the body of an in-process call; its value may be nil.
 type typedBody struct{ value any }
 
 func (typedBody) accept(*route) error { return nil }

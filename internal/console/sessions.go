@@ -22,8 +22,7 @@ const (
 	maxSessions     = 64
 )
 
-// sessions are the browsers that a link let in, and the links that wait for one. Only digests of secrets are kept.
-// The zero value has none.
+// sessions holds login codes and browser sessions by the digest of their secret. The zero value is empty.
 type sessions struct {
 	mu          sync.Mutex
 	serial      int
@@ -32,24 +31,24 @@ type sessions struct {
 
 type digest = [sha256.Size]byte
 
-// grant is what a code gives, or a session has.
+// grant is a login code or a session.
 type grant struct {
 	who    string
 	scopes []string
 	until  time.Time
-	key    digest // of the key that acts of the session carry
+	key    digest // digest of the session key required for actions
 }
 
-// sessionKeyKey is the key of a new session's key in the context of the request that opened it.
+// sessionKeyKey is the context key for a new session's key.
 type sessionKeyKey struct{}
 
-// NewSessionKey returns the key of the session that a request has opened; "" for other requests.
+// NewSessionKey returns the key of the session opened by a request, or "".
 func NewSessionKey(r *http.Request) string {
 	key, _ := r.Context().Value(sessionKeyKey{}).(string)
 	return key
 }
 
-// newCode returns a code that can be exchanged once.
+// newCode returns a single-use code.
 func (s *sessions) newCode(scopes []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +57,7 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange opens a session for a code, and returns the secret of its cookie and the key of its acts.
+// exchange opens a session for a code and returns the secret for its cookie and the key for its actions.
 func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	return secret, key, g, true
 }
 
-// put adds a grant. Where there are as many as allowed, the one that ends first makes room.
+// put adds a grant. If the map is full, it removes the one that expires first.
 func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}
@@ -94,7 +93,7 @@ func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant 
 	return m
 }
 
-// find returns the session of a secret, which lives for another sessionLifetime.
+// find returns the session for a secret and extends its lifetime.
 func (s *sessions) find(secret string) (grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +114,7 @@ func (s *sessions) end(secret string) {
 	delete(s.open, sha256.Sum256([]byte(secret)))
 }
 
-// cookieName is that of a session. Ports share cookies, so that it names the one of the request. Over TLS its prefix
-// makes the browser keep it to this host.
+// cookieName includes the port, because ports share cookies. Over TLS, its prefix ties the cookie to this host.
 func (s *Server) cookieName(r *http.Request) string {
 	name := "tendril"
 	if u := (url.URL{Host: r.Host}); u.Port() != "" {
@@ -133,10 +131,10 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// login exchanges the code of a link for a session. Whoever has a session already keeps it: browsers send such a
-// request again when they are reopened.
+// login exchanges a link's code for a session. If the code is used up, an existing session stays valid: browsers
+// repeat the request when they are reopened.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // nobody has followed the link yet
+	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // the link has not been followed yet
 	if r.Method == http.MethodHead || early {
 		http.Error(w, "open this link in a browser", http.StatusServiceUnavailable)
 		return
@@ -152,7 +150,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		opened := s.newCall(r.Context(), r)
 		opened.caller.who = g.who
 		s.service.record(opened, nil, nil)
-		if s.opts.Handlers.Pages != nil { // the page that keeps the key, and goes on from here
+		if s.opts.Handlers.Pages != nil { // this page stores the key and continues
 			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
 			return
 		}
@@ -166,7 +164,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// logout ends the session of a browser.
+// logout ends a browser's session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		s.sessions.end(cookie.Value)
@@ -175,8 +173,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// Login returns the path of a link that lets one browser in, within 10 minutes, with some of the scopes, or with all
-// for none.
+// Login returns the path of a login link for one browser, valid for 10 minutes. Without scopes it grants all.
 func (s *Server) Login(scopes ...string) string {
 	if len(scopes) == 0 {
 		scopes = api.Scopes()

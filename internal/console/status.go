@@ -5,8 +5,8 @@ import (
 	"tendril/broker"
 )
 
-// account sums up: total is that of all queues, deleted ones included, and
-// queues tell which messages lie in a dead-letter queue.
+// account combines the total ledger, which includes deleted queues, with the number of messages in dead-letter
+// queues.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := map[string]bool{}
 	for _, q := range queues {
@@ -18,6 +18,6 @@ func account(total broker.Ledger, queues []api.Queue) *api.Account {
 			dead += q.Ledger.Live
 		}
 	}
-	dead = min(dead, total.Live) // the queues were read a moment before
+	dead = min(dead, total.Live) // the queues were read slightly earlier
 	return &api.Account{Sent: total.Sent, Done: total.Done, DeadLettered: dead, Expired: total.Expired, Purged: total.Purged, Live: total.Live - dead}
 }

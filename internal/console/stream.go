@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxStreams     = 64               // at once
-	streamSilence  = 15 * time.Second // the longest, for proxies
-	streamWait     = 10 * time.Second // for one write; a slower reader is let go
+	maxStreams     = 64               // open streams
+	streamSilence  = 15 * time.Second // keep-alive interval for proxies
+	streamWait     = 10 * time.Second // per write; slower readers are disconnected
 	streamedAtOnce = 100
 )
 
@@ -28,14 +28,14 @@ type entry struct {
 	body any
 }
 
-// stream is an answer that does not end: what follows an id, as server-sent events.
+// stream is an endless answer: entries after an ID, as server-sent events.
 type stream struct {
 	after   int64
 	changed func() <-chan struct{}
 	read    func(eventlog.Range) ([]entry, error)
 }
 
-// isStream reports whether a caller asks for a stream.
+// isStream reports whether the caller requests a stream.
 func isStream(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == "text/event-stream" {
@@ -45,8 +45,8 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// newStream returns the stream of what read selects. It begins after the id that the caller saw last, or else with
-// what comes next; all reads without a filter.
+// newStream returns a stream of the entries selected by read. It starts after the caller's last seen ID, or with the
+// next entry; all reads without a filter.
 func newStream(c *call, changed func() <-chan struct{}, read,
 	all func(eventlog.Range) ([]entry, error)) (any, error) {
 	s := &stream{changed: changed, read: read}
@@ -72,10 +72,10 @@ func newStream(c *call, changed func() <-chan struct{}, read,
 	return s, nil
 }
 
-// streams counts those that are open.
+// streams counts open streams.
 type streams struct{ open atomic.Int64 }
 
-// send sends a stream until the reader is gone or ended is done.
+// send sends a stream until the reader disconnects or ended is done.
 func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended <-chan struct{}) {
 	defer c.open.Add(-1)
 	if c.open.Add(1) > maxStreams {
@@ -85,7 +85,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 		return
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // its end would end the request; a test's writer has none
+	_ = rc.SetReadDeadline(time.Time{}) // its expiry would end the request; test writers have none
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(data []byte) bool {
@@ -117,7 +117,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	}
 }
 
-// next returns the events that follow, as they are sent; nothing when there is none yet.
+// next returns the encoded entries since the last call, if any.
 func (s *stream) next() (data []byte, err error) {
 	entries, err := s.read(eventlog.Range{After: s.after, Limit: streamedAtOnce})
 	for _, e := range entries {
@@ -131,8 +131,8 @@ func (s *stream) next() (data []byte, err error) {
 	return data, err
 }
 
-// AppendEvent appends a server-sent event with a text as its data. Lines of such a stream end with CR, LF or both, so
-// that a text which holds one of them takes several; a reader gets a line feed for each.
+// AppendEvent appends a server-sent event. Because CR and LF end a line of the stream, each line of text becomes its
+// own data line; readers join them with line feeds.
 func AppendEvent(to []byte, id int64, text []byte) []byte {
 	to = append(strconv.AppendInt(append(to, "id: "...), id, 10), '\n')
 	for rest := text; ; {

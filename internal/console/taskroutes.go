@@ -11,10 +11,9 @@ import (
 	"tendril/queue"
 )
 
-// noTaskHint is what to do about a name that no task has.
 const noTaskHint = "'tendril tasks' lists the tasks that exist"
 
-// taskRoutes answers for the periodic tasks.
+// taskRoutes handles routes about periodic tasks.
 type taskRoutes struct{ tasks *TaskOptions }
 
 // present reports whether there are tasks now.
@@ -22,12 +21,12 @@ func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == n
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]api.Task{}, st.Tasks...) // a list, even an empty one
+	st.Tasks = append([]api.Task{}, st.Tasks...) // encode an empty list as []
 	return st, nil
 }
 
-// history answers with the runs of all tasks, or of the one in the path. One
-// that is in the file no more is known as long as a run of it is remembered.
+// history returns the runs of all tasks, or of the task in the path. A removed task is known as long as its runs are
+// remembered.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {
@@ -56,10 +55,9 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
-// refusal turns the plain error of an act on a task into a refusal: 404 when
-// there is no such task, 503 when there was no answer in time and the act may
-// have been done all the same, 409 when the environment cannot do it. Anything else
-// that is missing, such as the registry's table, is not the caller's mistake.
+// refusal converts the error of an action on a task: 404 if the task does not exist, 503 if there was no answer in
+// time and the action may have happened, 409 if the environment cannot do it. Other missing things, such as the
+// registry's table, are not the caller's mistake.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {
@@ -75,7 +73,7 @@ func (t *taskRoutes) refusal(c *call, err error) error {
 	return conflict(err)
 }
 
-// knows reports whether there is a task of that name now.
+// knows reports whether the task currently exists.
 func (t *taskRoutes) knows(name string) bool {
 	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task api.Task) bool { return task.Name == name })
 }

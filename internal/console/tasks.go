@@ -6,24 +6,19 @@ import (
 	"tendril/api"
 )
 
-// TaskOptions are what a [Server] may ask and do about periodic tasks. All of
-// its functions but Any are set.
+// TaskOptions provide access to periodic tasks. All functions except Any are required.
 type TaskOptions struct {
-	// Any reports whether there are periodic tasks now: a version of the app may
-	// bring them. While there are none the routes of tasks answer 409. Nil stands
-	// for yes.
+	// Any reports whether there are periodic tasks, which may change with the app's version. While there are none,
+	// their routes answer 409. Nil means yes.
 	Any func() bool
-	// Status returns the tasks as they stand, in the order of the file.
+	// Status returns the tasks in the order of the file.
 	Status func() api.TasksStatus
-	// Run enqueues one run of a task at once. The error wraps a [queue.Error]
-	// of code CodeResourceNotFound when there is no such task, as those of
-	// Pause and Resume do.
+	// Run enqueues one run of a task immediately. For an unknown task, Run, Pause and Resume return a [queue.Error]
+	// with CodeResourceNotFound.
 	Run func(ctx context.Context, name string) (api.TaskRun, error)
-	// Pause leaves out all runs of a task, for a reason given by a person, until
-	// Resume.
+	// Pause skips all runs of a task until Resume.
 	Pause  func(ctx context.Context, name, reason string) error
 	Resume func(ctx context.Context, name string) error
-	// History returns what is remembered of the runs of a task, or of all tasks
-	// for "", the newest first.
+	// History returns the remembered runs of a task, or of all tasks for "", newest first.
 	History func(name string) []api.TaskRun
 }

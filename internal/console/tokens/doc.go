@@ -1,5 +1,5 @@
-// Package tokens keeps the access tokens of a console in its data directory.
+// Package tokens stores a console's access tokens in the data directory.
 //
-// 'tendril tokens' creates and revokes them in a file; the console reads it again when it changes, and lets
-// the holders in. Only digests of secrets are stored.
+// 'tendril tokens' creates and revokes tokens; the console rereads the file when it changes. Only digests of secrets
+// are stored.
 package tokens

@@ -25,32 +25,30 @@ import (
 )
 
 const (
-	// Filename is the name of the file in the data directory that holds the tokens that were created.
+	// Filename is the file with the created tokens.
 	Filename = "console-tokens.json"
-	// UsedFilename is the name of the file in which the environment writes when they were used.
+	// UsedFilename is the file in which the environment records the last use of tokens.
 	UsedFilename = "console-tokens.used.json"
-	// prefix makes a token easy to find where it should not be.
+	// prefix helps secret scanners find leaked tokens.
 	prefix    = "tendril_"
 	maxTokens = 100
-	// usedEvery is how exactly the time of use is kept on disk.
+	// usedEvery limits how often the time of use is written.
 	usedEvery = time.Minute
 )
 
 // Token is a created token, without its secret.
 type Token struct {
-	// Name says who holds it: 1 to 64 letters, digits, "_", "-" and ".".
+	// Name identifies the holder: 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
-	// Scopes are of the Scope constants, one at least.
+	// Scopes holds at least one Scope constant.
 	Scopes []string `json:"scopes"`
-	// Created is when it was made, Expires when it ends, zero for never, and LastUsed when a request had it last, to
-	// the minute, zero for never.
+	// Expires and LastUsed are zero for never. LastUsed has a precision of one minute.
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// stored is a token as it lies in the file: with the SHA-256 of its secret. That is enough, since the secret is
-// 256 random bits.
+// stored is a token in the file. An unsalted SHA-256 is sufficient because the secret is 256 random bits.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
@@ -58,8 +56,8 @@ type stored struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Create adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
-// and Expires are read. A name that is there already is an error.
+// Create adds a token with the Name, Scopes and Expires of t to dataDir and returns its secret, which is not stored.
+// The name must be new.
 func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	tokens, err := t.besides(dataDir)
 	if err == nil {
@@ -75,13 +73,13 @@ func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 		append(tokens, stored{t, hex.EncodeToString(sum[:])}))
 }
 
-// CanCreate returns the error that [Create] would have before it writes, and changes nothing.
+// CanCreate returns the error that [Create] would return before writing.
 func CanCreate(dataDir string, t Token) error {
 	_, err := t.besides(dataDir)
 	return err
 }
 
-// besides returns the tokens that a new one is added to, and what is wrong with it.
+// besides returns the existing tokens and an error if t is invalid.
 func (t *Token) besides(dataDir string) ([]stored, error) {
 	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
@@ -105,7 +103,7 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	return tokens, err
 }
 
-// Revoke removes a token from those in dataDir. One that is not there is an [Error] of status 404.
+// Revoke removes a token. An unknown name is an [api.Error] with status 404.
 func Revoke(dataDir, name string) error {
 	left, err := without(dataDir, name)
 	if err != nil {
@@ -114,7 +112,7 @@ func Revoke(dataDir, name string) error {
 	return write(filepath.Join(dataDir, Filename), left)
 }
 
-// CanRevoke returns the error that [Revoke] would have before it writes, and changes nothing.
+// CanRevoke returns the error that [Revoke] would return before writing.
 func CanRevoke(dataDir, name string) error {
 	_, err := without(dataDir, name)
 	return err
@@ -133,7 +131,7 @@ func without(dataDir, name string) ([]stored, error) {
 	return left, nil
 }
 
-// List returns the tokens in dataDir, in the order in which they were created.
+// List returns the tokens in dataDir in order of creation.
 func List(dataDir string) ([]Token, error) {
 	stored, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
@@ -143,14 +141,14 @@ func List(dataDir string) ([]Token, error) {
 	tokens := make([]Token, len(stored))
 	for i := range stored {
 		tokens[i] = stored[i].Token
-		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // not of another one that had the name
+		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // ignore an earlier token of the same name
 			tokens[i].LastUsed = at
 		}
 	}
 	return tokens, nil
 }
 
-// read returns none for a file that is missing.
+// read returns no tokens if the file is missing.
 func read(path string) ([]stored, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +184,7 @@ func write(path string, tokens []stored) error {
 	return nil
 }
 
-// readUsed returns when tokens were used, by name. What cannot be read is not known: it decides nothing.
+// readUsed returns the last use of tokens by name. Errors are ignored, because the times are informational.
 func readUsed(path string) map[string]time.Time {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(path)
@@ -196,9 +194,9 @@ func readUsed(path string) map[string]time.Time {
 	return used
 }
 
-// File holds the created tokens in force: the file is read again when it changes.
+// File holds the tokens in force and rereads the file when it changes.
 type File struct {
-	Dir string // "" for no tokens
+	Dir string // empty for no tokens
 	Log *slog.Logger
 
 	mu     sync.Mutex
@@ -207,7 +205,7 @@ type File struct {
 	used   map[string]time.Time
 }
 
-// Find returns the token of a secret. The comparison takes the same time whatever was sent.
+// Find returns the token for a secret. It takes constant time.
 func (f *File) Find(secret string) (Token, bool) {
 	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false
@@ -230,7 +228,7 @@ func (f *File) Find(secret string) (Token, bool) {
 	return found.Token, true
 }
 
-// reread reads the file where it is another one than before. One that cannot be read lets nobody in.
+// reread reads the file if it has changed. An unreadable file accepts no tokens.
 func (f *File) reread() {
 	path := filepath.Join(f.Dir, Filename)
 	info, err := os.Lstat(path)
@@ -252,7 +250,7 @@ func (f *File) reread() {
 	})
 }
 
-// use writes down that a token was used, once in a while.
+// use records the use of a token, at most once per usedEvery.
 func (f *File) use(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return
