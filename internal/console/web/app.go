@@ -25,15 +25,15 @@ const (
 	shownProcesses = 50 // whose output is read
 )
 
-// appPage is the processes of the app and the last lines that they wrote, the newest first.
+// appPage lists the app's processes and their latest output, newest first.
 type appPage struct {
 	Processes  []api.Process
 	Deployment *api.Deployment
 	Poison     *api.PoisonMessages
-	Names      []choice // of processes, to choose lines
+	Names      []choice // process filter
 	Process    string
 	Lines      []eventlog.Line
-	// Target is what messages go to where somebody else runs the app.
+	// Target is set if the app is not managed by tendril.
 	Target string
 }
 
@@ -53,13 +53,13 @@ func (v *visit) app() (any, error) {
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names)
 		for i, name := range names {
-			page.Names[i+1].Label = name // as it is
+			page.Names[i+1].Label = name // not capitalized
 		}
 	}
 	if page.Process != "" {
 		names = []string{page.Process}
 	}
-	seen := map[int64]bool{} // the name of a process stands for its replicas too
+	seen := map[int64]bool{} // a process name includes the output of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := v.api.Logs(v.ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
@@ -77,7 +77,7 @@ func (v *visit) app() (any, error) {
 	return page, nil
 }
 
-// processState is the state of a process in one word: one that runs is ready or not.
+// processState returns a process's state in one word. Running processes that are not ready have their own.
 func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:

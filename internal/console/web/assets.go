@@ -14,14 +14,14 @@ import (
 //go:embed static third_party
 var files embed.FS
 
-// asset is a file that pages refer to by its content's hash, so that a browser may keep it for ever.
+// asset is a file whose path contains its content hash, so that browsers can cache it forever.
 type asset struct {
 	name, path, kind string
 	content          []byte
 }
 
-// assets are the script, the styles and the icon. The parts of the script are in the order in which they need each
-// other, in one file: see the introduction of the package.
+// assets are the script, the styles and the icon. The parts of the script are concatenated in dependency order; see
+// the package documentation.
 var assets = sync.OnceValue(func() []*asset {
 	return []*asset{
 		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",
@@ -36,7 +36,7 @@ func newAsset(name, extension, kind string, parts ...string) *asset {
 	for _, part := range parts {
 		text, err := files.ReadFile(part)
 		if err != nil {
-			panic(err) // a file that is not embedded is a fault of the build
+			panic(err) // missing embedded files are a build error
 		}
 		content.Write(text)
 		content.WriteByte('\n')
@@ -46,7 +46,7 @@ func newAsset(name, extension, kind string, parts ...string) *asset {
 		path: "/assets/" + name + "-" + hex.EncodeToString(sum[:6]) + extension}
 }
 
-// assetPath is the address of an asset, for templates.
+// assetPath returns the path of an asset, for templates.
 func assetPath(name string) string {
 	for _, a := range assets() {
 		if a.name == name {

@@ -21,71 +21,71 @@ var configurationScreens = []screen{
 
 var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
-// configurationPage is the form of all options, or what a change of them would do.
+// configurationPage is the form with all options, or the preview of a change.
 type configurationPage struct {
 	api.Configuration
-	Off     string // why there is nothing to show; "" where there is
+	Off     string // why there are no settings, or ""
 	Match   string
 	Changed bool
 	Tabs    []choice
-	// Sections are the blocks of the configuration page of Elastic Beanstalk, then the topics of all other options, then
-	// the queues.
+	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
+	// queues.
 	Sections []settingsSection
-	// Version stands for all that the form shows, so that a form which is older than the settings is noticed.
+	// Version hashes the form's contents, to detect a form older than the settings.
 	Version string
-	// ReadOnly says why nobody can change anything here, Note what happened to the form; "" for nothing.
+	// ReadOnly explains why nothing can be changed here, Note the result of submitting the form; both may be "".
 	ReadOnly, Note string
-	Problems       []api.Detail // what is wrong with no field that is shown
-	// Preview is what the change in Fields and Unset would do; nil for the form.
+	Problems       []api.Detail // problems of no displayed field
+	// Preview is the effect of the change in Fields and Unset; nil for the form.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
 	Unset   []string
 }
 
-// settingsSection is some rows of the form below one title.
+// settingsSection is a titled group of rows.
 type settingsSection struct {
 	Title   string
-	Block   bool // of the configuration page of Elastic Beanstalk: always open
+	Block   bool // on Elastic Beanstalk's configuration page; always open
 	Open    bool
 	Rows    []settingRow
-	Changed int    // rows that something has set
-	Locked  string // why none of the rows can be changed; "" where one can
+	Changed int    // rows with a non-default value
+	Locked  string // why no row can be changed, or ""
 }
 
-// settingRow is one option in the form.
+// settingRow is an option in the form.
 type settingRow struct {
 	api.ConfigOption
-	Text     string // what the field holds
-	FieldFor string // the name of the field
-	Units    string // beside the field, "" for none
-	InForce  string // the value until the next start, where the file has another one already
-	Removes  bool   // the file sets it, so that it can be removed there
+	Text     string // content of the field
+	FieldFor string // name of the field
+	Units    string // unit next to the field, or ""
+	InForce  string // value until the next start, if the file already has a different one
+	Removes  bool   // set in the file, so it can be removed there
 	Problems []api.Detail
 }
 
-// The layers of an option that decide what the form offers.
+// Layers that affect the form.
 const (
 	layerDefault = "default"
 	layerFile    = "file"
 )
 
-// specified are the options of the blocks in the order of the specification.
+// specified lists the options of the blocks in the order of the specification.
 var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
 const (
-	setField   = "set." // and the name of an option
+	setField   = "set." // followed by the name of an option
 	unsetField = "unset"
 )
 
-// configuration is the screen of all options.
+// configuration loads the form with all options.
 func configuration(v *visit) (any, error) {
 	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
 	page.Tabs = []choice{{Label: "All", Path: v.with("changed", ""), Chosen: !page.Changed},
 		{Label: "Changed", Path: v.with("changed", "1"), Chosen: page.Changed}}
 	var err error
 	if page.Configuration, err = v.api.Configuration(v.ctx); err != nil {
-		if p := problemOf(err); p.Status == http.StatusConflict { // only queues are served
+		if p := problemOf(err); p.Status == http.StatusConflict { // the environment only serves queues
 			page.Off = p.Message
 			return page, nil
 		}
@@ -105,12 +105,12 @@ func configuration(v *visit) (any, error) {
 	return page, nil
 }
 
-// Failed reports whether the form has a mistake.
+// Failed reports whether the form has an error.
 func (p *configurationPage) Failed() bool {
 	return len(p.Problems) > 0 || slices.ContainsFunc(p.rows(), func(r *settingRow) bool { return len(r.Problems) > 0 })
 }
 
-// Now is the value of an option that is in force.
+// Now returns the option's value in force.
 func (p *configurationPage) Now(name string) string {
 	if o := p.Option(name); o != nil {
 		return o.Value
@@ -121,7 +121,7 @@ func (p *configurationPage) Now(name string) string {
 // Short reports whether the field holds a number or a word.
 func (r *settingRow) Short() bool { return r.Type != "text" && r.Type != "list" }
 
-// Query finds the rows that the form shows again.
+// Query returns the query string that selects the same rows.
 func (p *configurationPage) Query() string {
 	query := url.Values{}
 	if p.Match != "" {
@@ -136,7 +136,7 @@ func (p *configurationPage) Query() string {
 	return "?" + query.Encode()
 }
 
-// arrange makes the sections.
+// arrange fills in the sections.
 func (p *configurationPage) arrange(scopes []string) {
 	version := sha256.New()
 	version.Write([]byte(p.Hash))
@@ -180,7 +180,7 @@ func (p *configurationPage) arrange(scopes []string) {
 	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
 }
 
-// row is an option as the form shows it.
+// row converts an option.
 func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
 	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit,
 		Removes: o.Layer == layerFile}
@@ -192,7 +192,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
 		row.Hidden, row.Text = true, ""
 	}
-	if o.Type == "duration" { // a bare number counts seconds
+	if o.Type == "duration" { // a bare number is in seconds
 		if digits, found := strings.CutSuffix(row.Text, "s"); found && strings.Trim(digits, "0123456789") == "" {
 			row.Text = digits
 		} else {
@@ -221,8 +221,8 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// hoistLockReason sets the section's reason why no row can be changed if all rows have the same one, so that the page says
-// it once. A single row says it itself.
+// hoistLockReason moves a lock reason shared by all rows to the section, to display it once. A single row keeps its
+// own.
 func (s *settingsSection) hoistLockReason() {
 	if len(s.Rows) < 2 {
 		return
@@ -236,7 +236,7 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// change is what the form that was sent would change, with the typed texts in the rows.
+// change returns the change requested by the form, and copies the entered texts to the rows.
 func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}
@@ -268,7 +268,6 @@ func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	return api.SettingsChange{Set: set}
 }
 
-// rows are those of all sections.
 func (p *configurationPage) rows() (all []*settingRow) {
 	for i := range p.Sections {
 		for j := range p.Sections[i].Rows {
@@ -278,7 +277,7 @@ func (p *configurationPage) rows() (all []*settingRow) {
 	return all
 }
 
-// refuse puts what is wrong at the fields.
+// refuse attaches problems to their fields.
 func (p *configurationPage) refuse(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
@@ -299,7 +298,7 @@ func (p *configurationPage) refuse(refused *api.Error) {
 	}
 }
 
-// previewConfiguration answers the form with the difference that it would make, or with the form and what is wrong.
+// previewConfiguration answers the form with a preview of the change, or with the form and its problems.
 func previewConfiguration(v *visit) (any, error) {
 	loaded, err := configuration(v)
 	page, _ := loaded.(*configurationPage)
@@ -330,7 +329,7 @@ func previewConfiguration(v *visit) (any, error) {
 	return page, nil
 }
 
-// saveConfiguration writes the change whose difference was shown.
+// saveConfiguration writes the previewed change.
 func saveConfiguration(v *visit) (string, error) {
 	change := api.SettingsChange{Base: v.field("base"), Set: map[string]*string{}}
 	for name, texts := range v.r.PostForm {
@@ -368,7 +367,7 @@ func saveConfiguration(v *visit) (string, error) {
 	return text, nil
 }
 
-// listed is a list for people, of at most ten.
+// listed joins up to ten names for display.
 func listed(names []string) string {
 	const most = 10
 	if len(names) > most {

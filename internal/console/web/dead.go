@@ -29,25 +29,25 @@ var deadActs = []act{
 	{"/messages/{id}/edit", sendEdited},
 }
 
-// deadPage is one dead-letter queue: its groups, and a page of the messages that the filter means.
+// deadPage shows a dead-letter queue: groups by reason, and a page of the filtered messages.
 type deadPage struct {
 	Queue    string
-	Queues   []choice // all dead-letter queues, when there are several
-	Targets  []string // queues that dead letters can be moved to
+	Queues   []choice // all dead-letter queues if there are several
+	Targets  []string // possible destinations
 	Task     *api.MoveTask
 	Groups   []reasonGroup
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64  // the newest message of the queue, which an act on all that match names
-	Hidden   bool   // bodies are not shown
-	Show     string // the address of the page that shows them
+	Through  int64  // newest message when the page was rendered, limiting bulk actions
+	Hidden   bool   // bodies are hidden
+	Show     string // page with bodies
 	First    string
 	Next     string
 	OnSQS    bool
 }
 
-// reasonGroup is a group and the address that opens or closes it.
+// reasonGroup is a group and the link that opens or closes it.
 type reasonGroup struct {
 	api.ReasonGroup
 	Path   string
@@ -55,32 +55,32 @@ type reasonGroup struct {
 	Bars   []hourBar
 }
 
-// hourBar is one hour of a bar chart that is 20 units high.
+// hourBar is one hour of a bar chart, which is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// deadFilter is what the URL, or a form that repeats it, says about dead letters.
+// deadFilter is the filter in the URL, repeated by forms.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
-	// Reason is that of a group; ByReason is whether one is chosen, as "" is the group without a reason.
+	// Reason is a group's reason. ByReason distinguishes the group without a reason from no group.
 	Reason   string
 	ByReason bool
-	Bodies   bool // they are asked for
+	Bodies   bool // show bodies
 }
 
-// readDeadFilter reads one from a query or a form.
+// readDeadFilter parses a query or a form.
 func readDeadFilter(values url.Values) deadFilter {
 	text := func(name string) string { return strings.TrimSpace(values.Get(name)) }
 	return deadFilter{Match: text("match"), Attribute: text("attribute"), Since: text("since"), Until: text("until"),
 		Reason: values.Get("reason"), ByReason: values.Has("reason"), Bodies: text("body") == "1"}
 }
 
-// Any reports whether the filter leaves something out.
+// Any reports whether the filter excludes any message.
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
-// Search reports whether it looks for more than a group.
+// Search reports whether the filter has criteria other than a group.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
-// selection is the filter in the words of the API.
+// selection converts the filter for the API.
 func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
 	sel.Attribute, sel.Value, _ = strings.Cut(f.Attribute, "=")
@@ -93,7 +93,7 @@ func (f deadFilter) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// utcTime reads a time as a browser writes that of a field; it is meant in UTC. "" is the zero time.
+// utcTime parses the time of an input field as UTC; "" is the zero time.
 func utcTime(text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
@@ -107,7 +107,7 @@ func utcTime(text string) (at time.Time, err error) {
 		Hint: "write it as 2006-01-02T15:04, in UTC"}
 }
 
-// query is that of a page about the messages of a queue that the filter means.
+// query returns the query string for the queue with this filter.
 func (f deadFilter) query(queue string) string {
 	query := url.Values{"queue": {queue}}
 	for name, value := range map[string]string{"match": f.Match, "attribute": f.Attribute, "since": f.Since,
@@ -130,7 +130,7 @@ func loadDeadLetters(v *visit) (any, error) {
 		OnSQS: v.status.Backend == api.BackendSQS}
 	page.chooseQueue(v.status.Queues)
 	if page.Queue == "" || page.OnSQS {
-		return page, nil // messages on Amazon SQS: looking at them would be a receive
+		return page, nil // on Amazon SQS, reading messages would be a receive
 	}
 	sel, err := page.Filter.selection()
 	if err != nil {
@@ -168,8 +168,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// chooseQueue fills in the dead-letter queues, and which of them is shown: the one that is named, or else the one with
-// the most messages.
+// chooseQueue lists the dead-letter queues and chooses the one to show: the requested one, otherwise the fullest.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := deadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
@@ -189,7 +188,7 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	p.Through = newest(queues, p.Queue)
 }
 
-// newest is the place of the newest message of a queue; 0 for none.
+// newest returns the position of a queue's newest message; 0 if there is none.
 func newest(queues []api.Queue, name string) int64 {
 	for _, q := range queues {
 		if q.Name == name {
@@ -199,7 +198,7 @@ func newest(queues []api.Queue, name string) int64 {
 	return 0
 }
 
-// group fills in the groups. Each opens with its address, and closes when it is the chosen one.
+// group fills in the groups with links that open them, or close the chosen one.
 func (p *deadPage) group(groups []api.ReasonGroup) {
 	most := 1
 	for _, g := range groups {
@@ -220,7 +219,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup is how many messages the filter means if that is a group alone, which is counted already.
+// countGroup returns the number of selected messages if they are exactly one group.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -230,7 +229,7 @@ func (p *deadPage) countGroup() (n int64, is bool) {
 	return 0, false
 }
 
-// chosen is what a form about dead letters means: messages by their ids, or all that its filter means.
+// chosen is the selection of a form about dead letters: message IDs, or all matching the filter.
 type chosen struct {
 	Queue  string
 	Filter deadFilter
@@ -238,7 +237,7 @@ type chosen struct {
 	sel    api.Selection
 }
 
-// chosenOf reads the form of the page of dead letters.
+// chosenOf parses the form of the dead-letter page.
 func chosenOf(values url.Values) (c chosen, err error) {
 	c = chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
 	switch values.Get("which") {
@@ -258,8 +257,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
-// confirmed reads a form that acts. One about all messages that match names the newest message and the number that its
-// page showed, and has the filter of the address at which it was shown.
+// confirmed parses a form that acts. If it acts on all matching messages, it must contain the newest message and the
+// count shown, and its filter must be the one of its page.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err
@@ -280,8 +279,8 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	return c, most, rate, err
 }
 
-// isOf reports whether the form can be of a page with an address: one about dead letters has the same filter. Browsers
-// may leave the address out.
+// isOf reports whether the form can be from the page at address, which then has the same filter. Browsers may omit
+// the address.
 func (c chosen) isOf(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
@@ -292,7 +291,7 @@ func (c chosen) isOf(address string) bool {
 	return shown == c.Filter && (queue == "" || queue == c.Queue)
 }
 
-// redrive moves the chosen dead letters: a few at once, or else by a task.
+// redrive moves a few chosen dead letters directly and many by a task.
 func redrive(v *visit) (string, error) {
 	c, most, rate, err := confirmed(v)
 	if err != nil {
@@ -312,18 +311,18 @@ func redrive(v *visit) (string, error) {
 	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
 
-// bulkPage asks whether dead letters are to be redriven or deleted.
+// bulkPage asks to confirm a redrive or a deletion of dead letters.
 type bulkPage struct {
 	chosen
 	Deletes bool
 	Total   api.Total
 	Through int64
-	Reasons []reasonGroup // of all messages, where no filter is given: each with the page about its messages alone
+	Reasons []reasonGroup // groups with links to their own bulk page, if no filter is set
 	Targets []string
 	Back    string
 }
 
-// longCount is how long the messages of a filter are counted before an act on them.
+// longCount limits counting the messages of a filter before an action.
 const longCount = 20 * time.Second
 
 func loadBulk(deletes bool) func(*visit) (any, error) {
@@ -344,7 +343,7 @@ func loadBulk(deletes bool) func(*visit) (any, error) {
 			return page, nil
 		}
 		c.sel.Through = page.Through
-		v.api.Bodies = true // for the count alone
+		v.api.Bodies = true // needed for the count only
 		if page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount); err != nil || c.Filter.Any() {
 			return page, err
 		}
@@ -374,17 +373,17 @@ func deleteDead(v *visit) (string, error) {
 	return "Deleting " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
 
-// editPage is the form that sends a dead letter again with another content.
+// editPage is the form to edit and redrive a dead letter.
 type editPage struct {
 	api.Message
 	AttributesText string
 	Targets        []string
-	Target         string // the queue that it came from
+	Target         string // its source queue
 	FIFO           bool
 }
 
 func loadEdit(v *visit) (any, error) {
-	v.api.Bodies = true // who edits a message has asked for it
+	v.api.Bodies = true // editing requires the body
 	m, err := v.api.Message(v.ctx, v.query("queue"), v.name("id"))
 	if err != nil {
 		return nil, err

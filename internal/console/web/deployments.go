@@ -35,10 +35,10 @@ var deploymentActs = []act{
 	}},
 }
 
-// deployPatience is how long a form waits for the end of a deployment. The page after it shows the progress.
+// deployPatience is how long a form waits for a deployment. The page afterwards displays the progress.
 const deployPatience = 400 * time.Millisecond
 
-// deployment begins a deployment, which goes on when it takes longer than the form waits.
+// deployment starts a deployment, which may outlast the form's wait.
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is under way.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
@@ -46,7 +46,8 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// patiently starts work that goes on when it takes longer than the form waits. It returns what was done, or underWay.
+// patiently starts work and waits briefly. It returns the result, or underWay if the work continues in the
+// background.
 func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string
@@ -66,16 +67,16 @@ func (v *visit) patiently(underWay string, begin func(context.Context) (string, 
 	}
 }
 
-// shownDeployments is how many events of deployments are shown.
+// shownDeployments is the number of deployment events on the page.
 const shownDeployments = 20
 
-// deploymentsPage is the versions of the app and what happened to them, the newest first.
+// deploymentsPage lists the app's versions and deployment events, newest first.
 type deploymentsPage struct {
-	// NoApp says why there are no versions; "" where there can be.
+	// NoApp explains why there are no versions, or is "".
 	NoApp    string
 	Versions []api.AppVersion
-	Live     *api.AppVersion // nil while none serves
-	Latest   *api.Deployment // under way or over; nil for none
+	Live     *api.AppVersion // nil if no version serves
+	Latest   *api.Deployment // may be nil
 	Events   []eventlog.Event
 }
 
@@ -94,13 +95,13 @@ func (v *visit) deployments() (any, error) {
 		}
 	}
 	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
-	if isConflict(err) { // no data directory, in which they are kept
+	if isConflict(err) { // without a data directory there are no events
 		err = nil
 	}
 	return page, err
 }
 
-// isConflict reports whether the environment does not have what was asked for.
+// isConflict reports whether the environment lacks the requested part.
 func isConflict(err error) bool {
 	refused := (*api.Error)(nil)
 	return errors.As(err, &refused) && refused.Status == http.StatusConflict

@@ -1,30 +1,29 @@
-// Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.
+// Package web serves the web pages of the console.
 //
 //	browser ──> console.Server ──> Site ──> screen.load ──> api.Client ──> the same routes of the API
-//	            Host, cookie,      │                         (in this process, with the browser's own
-//	            cross-origin       └─> templates/NAME.html    cookie: the API decides what is allowed)
+//	            Host, cookie,      │                         (in process, with the browser's own cookie:
+//	            cross-origin       └─> templates/NAME.html    the API checks permissions)
 //
-// A page is a client of the JSON API, as the commands are: it shows what [api.Client] returns, and its forms call
-// the methods that the verbs call. There is no second way to read or to change anything, so rights, audit and errors
-// are those of the API.
+// Pages read and change everything through [api.Client], like the commands, so permissions, auditing and errors are
+// the API's.
 //
-// One file holds one screen: a table of [screen] and [act] values, their loading functions and, in templates, the page
-// of the same name. [Site] adds the frame around it (navigation, state, result of the last act), and the live stream:
-// GET /live renders the page that it is told once a second, and sends it when it differs from what was sent before.
-// The script morphs the page into it.
+// Each screen is one file: a table of [screen] and [act] values, their load functions, and a template of the same
+// name.
+// [Site] adds the navigation and the live stream: GET /live renders a page once a second and sends it if it has changed;
+// the script morphs the page into it.
 //
-// What holds:
+// Guarantees:
 //
-//   - Pages work without a script: reading, paging, filters and every act are links and forms.
-//   - What an app, a message or another server wrote is text, never markup: html/template escapes it by its place.
-//   - The policy of each page allows scripts, styles and connections of its own origin only, and no inline code.
-//   - The URL holds everything that was chosen: filter, page, tab.
-//   - A page shows at most one screenful of rows and reads no more than those. It gives up looking for rows that
-//     match after a moment, and offers to look further.
-//   - A form that acts is answered with a redirect to a page of this site, with the result in a cookie that is shown
-//     once. One that only asks, such as for the difference that a change makes, is answered with a page.
+//   - Pages work without a script: reading, paging, filters and actions are links and forms.
+//   - html/template escapes all text from apps, messages and other servers.
+//   - The Content-Security-Policy allows scripts, styles and connections of the page's own origin, and no inline code.
+//   - The URL contains all choices: filter, page, tab.
+//   - A page reads no more rows than it shows. If few rows match a filter, it stops searching after a moment and offers to
+//     continue.
+//   - An action redirects to a page of this site, which shows its result once. Forms that only ask, such as for a preview,
+//     are answered with a page.
 //
-// The script and the styles are one file each: htmx and its extension for streams, uPlot, and our own lines, in that
-// order. As separate files, the extension can arrive after htmx has started, and the page never becomes live.
-// third_party holds the libraries with their licences; SHA256SUMS names them, and a test compares.
+// Script and styles are one file each: htmx, its extension for streams, uPlot and our own code, in that order. As
+// separate files, the extension could load after htmx has started, and the page would never become live. third_party
+// contains the libraries with their licences; a test checks SHA256SUMS.
 package web

@@ -12,12 +12,12 @@ import (
 
 var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events}}
 
-// eventsPage is a page of events, the newest first.
+// eventsPage is a page of events, newest first.
 type eventsPage struct {
 	Kinds       []choice
 	Kind, Match string
 	Events      []eventlog.Event
-	First, Next string // the addresses of the first page and of that with older ones; "" for none
+	First, Next string // links to the first page and to older events, or ""
 }
 
 func (v *visit) events() (any, error) {
@@ -36,7 +36,7 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// choices are links that set a parameter of the page to one of several values, or to none.
+// choices returns links that set a parameter of the page to each value, or remove it.
 func (v *visit) choices(name, all string, values []string) []choice {
 	list := []choice{{Label: all, Path: v.with(name, ""), Chosen: v.query(name) == ""}}
 	for _, value := range values {
@@ -49,7 +49,7 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// before is the id that a page of older rows ends before; 0 on the first page.
+// before returns the ID that bounds a page of older rows; 0 on the first page.
 func (v *visit) before() (int64, error) {
 	text := v.query("after")
 	if text == "" {
@@ -63,8 +63,7 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// pages are the addresses of the first page, "" on it, and of the next one: there is one where a row more was read than
-// the page shows.
+// pages returns links to the first page ("" on it) and the next one, which exists if one row more was read than fits.
 func (v *visit) pages(rows int, id func(row int) int64) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

@@ -15,12 +15,12 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// views are the templates by the name of their file, each together with those of the frame. Each is parsed when it is
-// first shown: most environments run for weeks with nobody looking.
+// views caches templates by file name. They are parsed on first use, because most environments run for weeks without
+// a visitor.
 var views sync.Map
 
-// view returns the template of a file of the folder templates. A file that is not there, or is no template, is a fault
-// of the build.
+// view returns the template in a file, combined with the frame. It panics if the file is missing or invalid, which is
+// a build error.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -31,26 +31,26 @@ func view(name string) *template.Template {
 	return first.(*template.Template)
 }
 
-// frame is what a template executes with: the state of the environment and the data of the screen.
+// frame is the data of every template: the state of the environment and the screen's data.
 type frame struct {
 	Title   string
-	Path    string // of this page, with its query: forms come back to it
-	Live    string // the address of the stream of its changes; "" for a page that does not follow them
-	Entry   string // the entry of the navigation that is marked
+	Path    string // with query; forms return to it
+	Live    string // URL of the live stream, or ""
+	Entry   string // selected navigation entry
 	Entries []entry
-	Counts  map[string]count // beside entries of the navigation
+	Counts  map[string]count // by navigation entry
 	Status  *api.Status
 	Health  health.Status
 	Result  *result
 	Now     time.Time
-	Paused  int // queues
-	// Form holds the fields of the form that was sent, and Action its address.
+	Paused  int // paused queues
+	// Form holds the submitted fields, Action the form's address.
 	Form   url.Values
 	Action string
 	Data   any
 }
 
-// count is a number beside an entry. Attention marks one that somebody should look at.
+// count is a number next to a navigation entry. Attention highlights it.
 type count struct {
 	N         int64
 	Attention bool
@@ -95,7 +95,7 @@ func (v *visit) frame() *frame {
 	return f
 }
 
-// deadLetterQueues are the names of the queues that others dead-letter into.
+// deadLetterQueues returns the names of queues used as dead-letter queues.
 func deadLetterQueues(queues []api.Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// functions are what templates call beside those of html/template.
+// functions are the template functions.
 var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago, "in": in,
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
@@ -23,7 +23,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
 
-// number is a number for people: exact up to 9,999, then 12.3 k.
+// number formats a number: exact up to 9,999, then like 12.3 k.
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -40,7 +40,7 @@ func number(n int64) string {
 	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
 }
 
-// countText is a number with the exact one on hover where they differ.
+// countText formats a number, with the exact value on hover if it was rounded.
 func countText(n any) template.HTML {
 	var value int64
 	switch n := n.(type) {
@@ -56,7 +56,7 @@ func countText(n any) template.HTML {
 	return template.HTML(text)
 }
 
-// age is a duration in its largest unit, two for hours and days.
+// age formats a duration in its largest unit, or two for hours and days.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -71,7 +71,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// seconds is an age that is a number of seconds, "–" for none.
+// seconds formats an age in seconds, "–" if not positive.
 func seconds(s float64) string {
 	if s <= 0 {
 		return "–"
@@ -79,7 +79,7 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// milliseconds is a short duration: 12 ms, 1.25 s, 3 min.
+// milliseconds formats a short duration: 12 ms, 1.25 s, 3 min.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -90,10 +90,10 @@ func milliseconds(ms int64) string {
 	return age(time.Duration(ms) * time.Millisecond)
 }
 
-// exact is a moment to the second in UTC.
+// exact formats a time in UTC, to the second.
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// since is how long ago a moment was, with the exact one on hover; "–" for the zero time.
+// since formats the time elapsed, with the exact time on hover; "–" for the zero time.
 func since(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -101,7 +101,7 @@ func since(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t)))
 }
 
-// ago is a moment of the past as its age, with the exact one on hover; "–" for the zero time.
+// ago formats a past time as its age, with the exact time on hover; "–" for the zero time.
 func ago(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -109,7 +109,7 @@ func ago(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t))+" ago")
 }
 
-// in is a moment of the future as the time until then.
+// in formats a future time as the time remaining.
 func in(t time.Time) template.HTML {
 	switch left := time.Until(t); {
 	case t.IsZero():
@@ -132,7 +132,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// size is a number of bytes.
+// size formats a number of bytes.
 func size(count any) string {
 	n, _ := count.(int64)
 	if small, is := count.(int); is {
@@ -155,7 +155,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// tone is the class of a state's colour: ok, info, warning, failing or none.
+// tone returns the CSS class of a state: ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
@@ -171,15 +171,15 @@ func tone(state any) string {
 	return "none"
 }
 
-// list and pair make values for templates that take several.
+// list and pair create values for templates that take several.
 func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 
-// maxPreview is how much of a body a list shows, in characters.
+// maxPreview is the length of a body preview in characters.
 const maxPreview = 120
 
-// preview is the beginning of a text on one line.
+// preview returns the start of a text on one line.
 func preview(text string) string {
 	n := 0
 	for i := range text {
@@ -190,17 +190,16 @@ func preview(text string) string {
 	return oneLine(text)
 }
 
-// colours are the sequences with which programs choose a colour, or the title of a terminal, as the log holds them:
-// escaped.
+// colours matches escape sequences for colours and terminal titles. Log lines contain them in escaped form.
 var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m|\\x1b\][^\\]*\\a`)
 
-// before is the part of a text before a separator.
+// before returns the part of a text before a separator.
 func before(text, separator string) string {
 	first, _, _ := strings.Cut(text, separator)
 	return first
 }
 
-// uncoloured is a line of the log without them. All that is not printable was escaped when it came.
+// uncoloured removes colours from a log line.
 func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
 
 func oneLine(text string) string {
@@ -212,7 +211,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// words is the name of a state as people write it.
+// words formats the name of a state.
 func words(state string) string {
 	if state == "visible" {
 		return "waiting"
@@ -220,7 +219,7 @@ func words(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// exactCount is a whole number with commas, for counts that somebody compares or types.
+// exactCount formats a number with thousands separators, for counts people compare or type.
 func exactCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -229,10 +228,10 @@ func exactCount(n any) string {
 	return digits
 }
 
-// queueName is the name of the queue in an ARN.
+// queueName returns the queue's name in an ARN.
 func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-// shortID is the beginning of an id, enough to tell the rows of a page apart.
+// shortID returns the first group of an ID, enough to distinguish rows.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short

@@ -3,7 +3,7 @@ package web
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
 
-// protection is whether an instance is kept from scale-in; "" where that is not known.
+// protection describes scale-in protection; "" if unknown.
 func protection(on *bool) string {
 	switch {
 	case on == nil:

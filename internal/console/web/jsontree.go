@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	maxTreeDepth = 32    // levels of a tree that are shown
-	maxTreeNodes = 2_000 // values of a tree that are shown
-	openDepth    = 3     // levels that are open at first
-	openMembers  = 50    // in a value that is open at first
+	maxTreeDepth = 32    // displayed levels
+	maxTreeNodes = 2_000 // displayed values
+	openDepth    = 3     // initially open levels
+	openMembers  = 50    // maximum members of an initially open value
 )
 
-// jsonNode is one value of a JSON document, for a page that folds it.
+// jsonNode is a value of a JSON document, rendered as a foldable tree.
 type jsonNode struct {
-	Name string // as JSON has it, with quotes; "" for an item of a list and for the document
-	// Kind is "object", "array", "string", "number" or "word", and Text a value of the last three, numbers
-	// as they were written.
+	Name string // quoted as in JSON; "" for array items and the document
+	// Kind is "object", "array", "string", "number" or "word". Text is the value for the last three, with numbers as
+	// written.
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
-	Cut        bool // there may be more than Nodes
+	Cut        bool // Nodes may be incomplete
 }
 
-// Brackets are those around a value that is shown as a tree.
+// Brackets returns the brackets of an object or array.
 func (n *jsonNode) Brackets() string {
 	if n.Kind == "object" {
 		return "{}"
@@ -32,10 +32,10 @@ func (n *jsonNode) Brackets() string {
 	return "[]"
 }
 
-// Folds reports whether there is something to fold.
+// Folds reports whether the value can be folded.
 func (n *jsonNode) Folds() bool { return len(n.Nodes) > 0 || n.Cut }
 
-// Members says how many values it has, as far as that is known.
+// Members describes the number of members.
 func (n *jsonNode) Members() string {
 	noun := map[string]string{"object": "field", "array": "item"}[n.Kind]
 	switch {
@@ -47,16 +47,16 @@ func (n *jsonNode) Members() string {
 	return plural(len(n.Nodes), noun)
 }
 
-// treeReader makes the tree of a document.
+// treeReader builds the tree of a document.
 type treeReader struct {
 	decoder *json.Decoder
-	left    int  // how many values may still be shown
-	isFull  bool // there are more than that: reading has ended
-	cut     bool // something is left out
+	left    int  // values that may still be added
+	isFull  bool // the limit was exceeded, reading has stopped
+	cut     bool // something was omitted
 }
 
-// treeOf returns the tree of a text, with at most [maxTreeNodes] values in at most [maxTreeDepth] levels. whole is
-// whether that is all of it. The tree is nil for a text that is not one JSON document.
+// treeOf returns a text's tree with at most [maxTreeNodes] values on [maxTreeDepth] levels, and whether it is
+// complete. The tree is nil if the text is not a JSON document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
@@ -67,7 +67,7 @@ func treeOf(text string) (tree *jsonNode, whole bool) {
 	return tree, !r.cut
 }
 
-// value reads the next value. The document is known to be valid, so that the decoder does not fail.
+// value reads the next value. The document is valid, so the decoder does not fail.
 func (r *treeReader) value(depth int) *jsonNode {
 	r.left--
 	token, _ := r.decoder.Token()
@@ -90,7 +90,7 @@ func (r *treeReader) value(depth int) *jsonNode {
 	return &jsonNode{Kind: "word", Text: "null"}
 }
 
-// members reads the values of an object or a list, until there are too many.
+// members reads the members of an object or array up to the limits.
 func (r *treeReader) members(n *jsonNode, depth int) {
 	for r.decoder.More() {
 		if depth == maxTreeDepth {
@@ -117,10 +117,10 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 		r.cut = true
 		return
 	}
-	_, _ = r.decoder.Token() // the bracket at the end
+	_, _ = r.decoder.Token() // closing bracket
 }
 
-// skip reads up to the end of the object or list that has begun.
+// skip reads to the end of the current object or array.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()
@@ -136,11 +136,11 @@ func (r *treeReader) skip() {
 	}
 }
 
-// jsonText is a text in quotes, with letters as they are and what does not print escaped.
+// jsonText quotes a text, keeping letters and escaping unprintable characters.
 func jsonText(text string) string {
 	out := new(bytes.Buffer)
 	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false) // the page does that
+	encoder.SetEscapeHTML(false) // the template escapes
 	_ = encoder.Encode(text)     // strings always encode
 	return strings.TrimSuffix(out.String(), "\n")
 }

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	maxStreams = 64               // pages that are live at once
-	liveEvery  = time.Second      // how often a page is rendered
-	aliveEvery = 15 * time.Second // the longest silence of a stream, for proxies
-	writeWait  = 10 * time.Second // for one event; a reader that is slower is let go
+	maxStreams = 64               // concurrent live pages
+	liveEvery  = time.Second      // rendering interval
+	aliveEvery = 15 * time.Second // keep-alive interval for proxies
+	writeWait  = 10 * time.Second // per event; slower readers are disconnected
 )
 
-// found is a screen as the multiplexer of the live stream finds it.
+// found is a handler that identifies the screen of a live page.
 type found struct{ screen *screen }
 
-// ServeHTTP does nothing: the multiplexer has filled in the wildcards of the pattern by then.
+// ServeHTTP does nothing: the multiplexer has already set the path values.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// live streams one page: GET /live?at=/queues/jobs. Each event holds the part of the page between header and footer,
-// sent when it differs from the one before.
+// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer,
+// sent when it changes.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.find(r)
 	if sc == nil || sc.still {
@@ -49,7 +49,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 			err = out.send(part.Bytes())
 			s.buffers.Put(part)
 		} else if problemOf(err).Status == http.StatusUnauthorized {
-			return // the session is over: the page says so when it is loaded again
+			return // the session has ended; reloading the page says so
 		} else {
 			err = out.alive()
 		}
@@ -64,7 +64,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns the request for the page that the parameter at names, and its screen; nil for none.
+// find returns a request for the page named by the parameter at, and its screen, or nil.
 func (s *Site) find(r *http.Request) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(r.URL.Query().Get("at")))
 	if err != nil {
@@ -81,16 +81,16 @@ func (s *Site) find(r *http.Request) (*http.Request, *screen) {
 	return at, page.screen
 }
 
-// stream is the connection to one page that is live.
+// stream is the connection to a live page.
 type stream struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	id   int
-	last []byte // what was sent before
+	last []byte // last event sent
 	sent time.Time
 }
 
-// send sends a part as one event, unless it is what was sent before.
+// send sends the part as an event if it has changed.
 func (s *stream) send(part []byte) error {
 	if bytes.Equal(part, s.last) {
 		return s.alive()
@@ -101,7 +101,7 @@ func (s *stream) send(part []byte) error {
 	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
-// alive sends a comment when nothing was sent for a while.
+// alive sends a comment if the stream has been silent for a while.
 func (s *stream) alive() error {
 	if time.Since(s.sent) < aliveEvery {
 		return nil
@@ -111,7 +111,7 @@ func (s *stream) alive() error {
 
 func (s *stream) write(event []byte) error {
 	now := time.Now()
-	// A connection that has no deadlines, in a test for one, is written without.
+	// Test connections without deadlines are written without one.
 	_ = s.rc.SetWriteDeadline(now.Add(writeWait))
 	if _, err := s.w.Write(event); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs}}
 
-// logsPage is a page of lines of the log, the newest first.
+// logsPage is a page of log lines, newest first.
 type logsPage struct {
 	Processes, Levels     []choice
 	Process, Level, Match string

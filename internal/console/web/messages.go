@@ -50,20 +50,21 @@ var messageActs = []act{
 
 var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
 
-// messagePage is one message and the forms in which its body can be seen.
+// messagePage shows a message, with its body in one of several forms.
 type messagePage struct {
 	api.Message
 	Forms    []choice
 	Form     string
-	Text     string    // the body in the form that was chosen
+	Text     string    // body in the chosen form
 	Tree     *jsonNode // instead of Text
-	Whole    bool      // Tree has all of the body
-	MaxTries int       // receives before it is dead-lettered; 0 without a dead-letter queue
+	Whole    bool      // Tree is complete
+	MaxTries int       // receives before dead-lettering; 0 without a dead-letter queue
 	Dead     bool
-	Targets  []string  // queues that it can be moved to
-	Timeline []attempt // the newest first
-	Show     string    // the address of the page that shows a hidden body
-	// Curl and Send are commands that post the body to the app, and put it into the queue again; "" where it is too long.
+	Targets  []string  // possible destinations
+	Timeline []attempt // newest first
+	Show     string    // link that reveals a hidden body
+	// Curl and Send are commands that post the body to the app and send it to the queue again; "" if the body is too
+	// long.
 	Curl, Send string
 }
 
@@ -103,10 +104,10 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
-// maxArgument bounds the bodies of commands: Linux takes arguments of less than 128 KiB.
+// maxArgument limits the body in a command: Linux allows arguments of less than 128 KiB.
 const maxArgument = 127 << 10
 
-// curlCommand is a command that posts a body to the app; "" where the target is no URL.
+// curlCommand returns a command that posts a body to the app; "" if the target is not a URL.
 func curlCommand(target, body string) string {
 	if u, err := url.Parse(target); err != nil || !strings.HasPrefix(u.Scheme, "http") {
 		return ""
@@ -114,15 +115,15 @@ func curlCommand(target, body string) string {
 	return "curl -i --data-raw " + terminal.ShellWord(body) + " " + terminal.ShellWord(target)
 }
 
-// sendCommand is a command that sends a body to a queue.
+// sendCommand returns a command that sends a body to a queue.
 func sendCommand(queue, body string) string {
-	if body == "-" { // as an argument it stands for standard input
+	if body == "-" { // as an argument, it means standard input
 		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
 	}
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-// chooseForm shows the body in the form that the address names, JSON as a tree unless it names one.
+// chooseForm selects the form of the body from the URL. The default for JSON is a tree.
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
 	isJSON := json.Valid([]byte(p.Body))
@@ -146,7 +147,7 @@ func (p *messagePage) chooseForm(v *visit) {
 	}
 }
 
-// Raw is the address of the body as text.
+// Raw returns the link to the body as text.
 func (p *messagePage) Raw() string {
 	for _, form := range p.Forms {
 		if form.Label == "Text" {
@@ -156,10 +157,10 @@ func (p *messagePage) Raw() string {
 	return ""
 }
 
-// attempt is one failed delivery for people.
+// attempt formats a failed delivery.
 type attempt struct{ api.Attempt }
 
-// Sign is the status, or the outcome where there is none or it does not tell: a function that failed answers with 200.
+// Sign returns the status, or the outcome if there is no status or it is 200, as for a failed function.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)
@@ -167,7 +168,7 @@ func (a attempt) Sign() string {
 	return a.Outcome
 }
 
-// Words says why the attempt failed.
+// Words explains the failure.
 func (a attempt) Words() string {
 	switch {
 	case a.Status >= 500:
@@ -186,10 +187,10 @@ func (a attempt) Words() string {
 	return "The delivery " + a.Outcome + "."
 }
 
-// Waits reports whether the next attempt is still to come.
+// Waits reports whether the next attempt is still due.
 func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
 
-// Summary is the last failure in one line of a table.
+// Summary describes the failure in one line.
 func (a attempt) Summary() string {
 	if line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n"); a.Status != 0 && line != "" {
 		return preview(a.Sign() + " " + line)
@@ -197,7 +198,7 @@ func (a attempt) Summary() string {
 	return preview(cmp.Or(a.Reason, a.Sign()))
 }
 
-// lastAttempt is the newest of the attempts of a message; nil for none.
+// lastAttempt returns the latest attempt, or nil.
 func lastAttempt(all []api.Attempt) *attempt {
 	if len(all) == 0 {
 		return nil
@@ -205,7 +206,7 @@ func lastAttempt(all []api.Attempt) *attempt {
 	return &attempt{all[len(all)-1]}
 }
 
-// findMessage returns a message of one queue, or of whichever has it when name is "".
+// findMessage finds a message in a queue, or in any queue if name is "".
 func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		return v.api.Message(v.ctx, name, id)

@@ -26,36 +26,36 @@ var environmentActs = []act{
 	}},
 }
 
-// overview is what a person looks at first.
+// overview is the start page.
 type overview struct {
 	Causes   []health.Cause
-	Since    time.Time // when the status became what it is
+	Since    time.Time // start of the current health status
 	Dead     []deadQueue
 	Paused   []queueRow
 	Queues   []queueRow
-	Tasks    []api.Task // those that fail, then those due next
+	Tasks    []api.Task // failing tasks first, then by next run
 	Problems []api.Problem
 }
 
-// deadQueue is a dead-letter queue that is not empty: why most of its messages are there, and since when.
+// deadQueue summarizes a dead-letter queue with messages.
 type deadQueue struct {
 	Queue string
 	Count int64
-	Most  *api.ReasonGroup // nil where the reasons are not known, or may not be read
-	Since time.Time        // of the oldest message; zero when unknown
+	Most  *api.ReasonGroup // nil if the reasons are unknown or hidden
+	Since time.Time        // oldest message; zero if unknown
 }
 
-// queueRow is one queue in a table, with what its worker does.
+// queueRow is a queue in a table, with its worker.
 type queueRow struct {
 	api.Queue
-	Dead         bool // other queues dead-letter into it
+	Dead         bool // used as dead-letter queue
 	Worker       *api.Worker
-	FailingShare float64 // of its deliveries since the start, 0 to 1
+	FailingShare float64 // share of failed deliveries since startup, 0 to 1
 	DeadLetters  int64   // in its dead-letter queue
 	State        string
-	Reason       string         // why it is in that state
-	Traffic      series.Traffic // of the last 15 minutes; no values where it is not known
-	Spark        *sparkline     // of Traffic; nil for none
+	Reason       string         // reason for the state
+	Traffic      series.Traffic // last 15 minutes; empty if unknown
+	Spark        *sparkline     // Traffic as a graph, or nil
 }
 
 const (
@@ -80,7 +80,7 @@ func (v *visit) overview() (any, error) {
 	return o, nil
 }
 
-// deadQueue asks why the messages of a dead-letter queue are there. Who may not know sees how many there are.
+// deadQueue reads the reasons of a dead-letter queue. Callers without permission see the count only.
 func (v *visit) deadQueue(name string, count int64) deadQueue {
 	d := deadQueue{Queue: name, Count: count}
 	groups, err := v.api.Reasons(v.ctx, name)
@@ -98,7 +98,7 @@ func (v *visit) deadQueue(name string, count int64) deadQueue {
 	return d
 }
 
-// queueRows are all queues, those that are worked on first.
+// queueRows returns all queues, those with a worker first.
 func (v *visit) queueRows() []queueRow {
 	live := map[string]int64{}
 	for _, q := range v.status.Queues {
@@ -126,7 +126,7 @@ func (v *visit) queueRows() []queueRow {
 	return rows
 }
 
-// work fills in what the queue's worker does.
+// work adds the worker's state.
 func (q *queueRow) work(w *api.Worker) {
 	q.Worker, q.FailingShare = w, w.FailingShare()
 	q.State, q.Reason = w.State()

@@ -30,18 +30,18 @@ var queueActs = []act{
 	}},
 }
 
-// pageSize is how many rows a list shows.
+// pageSize is the number of rows of a list.
 const pageSize = 50
 
-// queuePage is one queue and a page of its messages.
+// queuePage shows a queue and a page of its messages.
 type queuePage struct {
 	Queue queueRow
-	// Filter is what the URL says, States are the links that choose one.
+	// Filter comes from the URL; States are links that select a state.
 	Filter   api.Filter
 	States   []choice
 	Messages []api.Message
-	First    string // the address of the first page; "" on it
-	Next     string // that of the next one; "" at the end
+	First    string // link to the first page; "" on it
+	Next     string // link to the next page, or ""
 }
 
 // choice is a link that sets one parameter of the page.
@@ -65,7 +65,7 @@ func (v *visit) queue() (any, error) {
 		if page.Queue.Name == "" {
 			return nil, noQueue(name)
 		}
-		return page, nil // its messages are on Amazon: looking at them would be a receive
+		return page, nil // on Amazon SQS, reading messages would be a receive
 	}
 	full, err := v.api.Queue(v.ctx, name)
 	if err != nil {
@@ -100,9 +100,9 @@ func noQueue(name string) error {
 	return &api.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
 }
 
-// outgoing is the message that the fields of a form say.
+// outgoing returns the message entered in a form.
 func (v *visit) outgoing() (api.Outgoing, error) {
-	// A form makes every line end with CR and LF.
+	// Forms end lines with CR and LF.
 	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
 	out := api.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("message-attributes"); text != "" {
@@ -114,7 +114,7 @@ func (v *visit) outgoing() (api.Outgoing, error) {
 	return out, nil
 }
 
-// send puts one message in, with the fields of the form.
+// send sends the message entered in the form.
 func (v *visit) send() (string, error) {
 	out, err := v.outgoing()
 	if err != nil {
@@ -134,7 +134,7 @@ func (v *visit) send() (string, error) {
 	return "Sent as " + sent[0].ID + ".", sent[0].Err
 }
 
-// purge removes all messages, once the name of the queue was typed.
+// purge removes all messages after confirmation by the queue's name.
 func (v *visit) purge() (string, error) {
 	name := v.name("name")
 	if v.field("confirm") != name {

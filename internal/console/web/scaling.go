@@ -10,17 +10,17 @@ import (
 
 var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling}}
 
-// scalingPage is how the size is chosen. Scaling is nil where it is fixed: the decisions are advice then.
+// scalingPage describes scaling. If Scaling is nil the size is fixed, and the decisions are advice.
 type scalingPage struct {
 	Scaling *api.Scaling
 	api.ScaleDecisions
-	// Backlog, Oldest and Desired are what an external scaler reads.
+	// Backlog, Oldest and Desired are the values for external scalers.
 	Backlog int64
 	Oldest  time.Duration
 	Desired int
-	Ready   int              // how many can work now
-	Last    *api.ScaleInputs // of the newest decision; nil for none
-	// None says why there is nothing to show; "" where there is.
+	Ready   int              // number able to work
+	Last    *api.ScaleInputs // of the latest decision, or nil
+	// None explains why there is nothing to display, or is "".
 	None string
 }
 
@@ -48,7 +48,7 @@ func (v *visit) scaling() (any, error) {
 	return page, nil
 }
 
-// measured is a measure of a decision, "–" where it was not known.
+// measured formats an input of a decision, "–" if unknown.
 func measured(value *float64, unit string) string {
 	if value == nil {
 		return "–"
@@ -56,7 +56,7 @@ func measured(value *float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.0f %s", *value, unit))
 }
 
-// sizes is what is scaled, in words.
+// sizes describes the scaling target.
 func sizes(target string) string {
 	kind, name, found := strings.Cut(target, ":")
 	switch {

@@ -17,44 +17,44 @@ import (
 
 // Options configure a [Site].
 type Options struct {
-	// Client returns the API as the sender of a request may use it.
+	// Client returns an API client with the permissions of the request's sender.
 	Client func(*http.Request) *api.Client
-	Logger *slog.Logger // gets a line for each page that cannot be rendered; nil discards them
+	Logger *slog.Logger // logs rendering failures; may be nil
 }
 
-// Site answers the requests for pages. It is an [http.Handler].
+// Site serves the pages. It is an [http.Handler].
 type Site struct {
 	opts    Options
 	log     *slog.Logger
 	mux     *http.ServeMux
-	pages   *http.ServeMux // the same screens, for the live stream to find one by its path
+	pages   *http.ServeMux // finds a screen by path, for the live stream
 	streams atomic.Int64
 	buffers sync.Pool
 	curves  recentCurves
 	results results
 }
 
-// screen is one page.
+// screen is a page.
 type screen struct {
-	path  string // a pattern of http.ServeMux, without the method
-	entry string // the entry of the navigation that it belongs to
-	view  string // the name of its template, NAME.html
-	// load returns what the template shows as .Data, read from the API.
+	path  string // http.ServeMux pattern without the method
+	entry string // navigation entry
+	view  string // template name without .html
+	// load returns the .Data of the template, read from the API.
 	load func(*visit) (any, error)
-	// form tells that the page answers a form, whose field back names the page before it.
+	// form marks a page that answers a form. The form's field back names the previous page.
 	form bool
-	// still tells that the page is for filling in a form, and does not follow changes.
+	// still marks a page that is a form to fill in and therefore not live.
 	still bool
 }
 
-// act is what a form does. A page of the same site follows it.
+// act is an action of a form. It redirects to a page.
 type act struct {
 	path string
-	// do calls the API, and returns what was done as a sentence for people.
+	// do calls the API and returns a sentence describing the result.
 	do func(*visit) (done string, err error)
 }
 
-// screens and acts are the whole site, one line for each file.
+// screens and acts make up the site.
 var (
 	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, deadScreens, taskScreens, appScreens,
 		deploymentScreens, scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
@@ -62,7 +62,7 @@ var (
 		configurationActs)
 )
 
-// entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].
+// entries is the navigation in order. Numbers next to entries come from [frame.Counts].
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -77,10 +77,10 @@ var entries = []entry{
 	{"Logs", "/logs", "l"},
 }
 
-// entry is one line of the navigation; pressing g and then Key goes there.
+// entry is a navigation entry; typing g and then Key opens it.
 type entry struct{ Label, Path, Key string }
 
-// New returns the site.
+// New returns a site.
 func New(opts Options) *Site {
 	s := &Site{opts: opts, mux: http.NewServeMux(), pages: http.NewServeMux()}
 	s.log = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
@@ -122,7 +122,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// With no-referrer a browser sends "Origin: null" with forms, as pages of other sites can.
+	// With no-referrer, browsers send "Origin: null" with forms, just like other sites' pages can.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	s.mux.ServeHTTP(w, r)
@@ -137,7 +137,6 @@ func (s *Site) answer(w http.ResponseWriter, v *visit) {
 	s.show(w, v)
 }
 
-// show answers with a page.
 func (s *Site) show(w http.ResponseWriter, v *visit) {
 	v.result = s.results.take(v.who())
 	page, err := s.render(v, "page")
@@ -149,7 +148,8 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 	s.buffers.Put(page)
 }
 
-// render loads a screen and executes a template of it: "page" is the whole page, "live" what the stream replaces.
+// render loads a screen and executes a part of its template: "page" is everything, "live" the part replaced by the
+// stream.
 func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err
@@ -167,14 +167,14 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
 		return page, nil
 	}
-	// A carriage return is what others wrote. Browsers turn it into a line feed, unless it is a reference.
+	// Browsers turn carriage returns, which come from external text, into line feeds unless they are references.
 	escaped := bytes.ReplaceAll(page.Bytes(), []byte("\r"), []byte("&#13;"))
 	page.Reset()
 	page.Write(escaped)
 	return page, nil
 }
 
-// fail answers with what went wrong, in the frame of the page where there is one.
+// fail answers with an error page.
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	status, name := http.StatusInternalServerError, "error"
 	refused := (*api.Error)(nil)
@@ -186,12 +186,12 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	}
 	shown := problemOf(err)
 	if shown.NoKey {
-		name = "key" // the page sends the form again, with the key that is typed
+		name = "key" // this page resubmits the form with the key entered
 	}
 	shown.Request = w.Header().Get(api.RequestIDHeader)
 	v.Data, v.screen = shown, nil
 	if name != "signin" && v.status.Environment == "" {
-		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less
+		v.status, _ = v.api.Status(v.ctx) // for the frame; optional
 	}
 	s.answerWith(w, v, name, status)
 }

@@ -10,17 +10,17 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curvesFor is how long curves are shown before they are asked for again. A new point comes every five seconds.
+// curvesFor is how long curves are cached. New points appear every five seconds.
 const curvesFor = 2 * time.Second
 
-// recentCurves are the curves of the last 15 minutes, read once for all pages that are live. Everybody may see them.
+// recentCurves caches the curves of the last 15 minutes for all live pages. They are public.
 type recentCurves struct {
 	mu     sync.Mutex
 	readAt time.Time
 	queues map[string]series.Traffic
 }
 
-// of returns the traffic of each queue, by name; none where the process keeps no curves.
+// of returns the traffic by queue name; nil if unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	return c.queues
 }
 
-// perSecond is the newest rate of a curve, as 'tendril top' has it: "–" where it is not known.
+// perSecond formats the latest rate of a curve like 'tendril top', "–" if unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {
@@ -50,17 +50,17 @@ func perSecond(v series.Values) string {
 }
 
 const (
-	sparkWidth, sparkHeight = 100, 20 // of the viewBox of a sparkline
-	sparkColumns            = 60      // points that are drawn
+	sparkWidth, sparkHeight = 100, 20 // viewBox of a sparkline
+	sparkColumns            = 60      // points drawn
 )
 
-// sparkline is the shape of a queue's last 15 minutes.
+// sparkline is a graph of a queue's last 15 minutes.
 type sparkline struct {
-	In, Out string // data of SVG paths
-	Words   string // the same for those who do not see it
+	In, Out string // SVG path data
+	Words   string // text alternative
 }
 
-// sparklineOf draws the periods that are over; nil where none is known.
+// sparklineOf draws the completed periods; nil if all are unknown.
 func sparklineOf(t series.Traffic) *sparkline {
 	in, out := means(t.In), means(t.Out)
 	peakIn, knownIn := peak(in)
@@ -74,17 +74,17 @@ func sparklineOf(t series.Traffic) *sparkline {
 			perSecond(series.Values{peakOut, 0}) + " out per second"}
 }
 
-// means are the averages of neighbouring points, one for each column, without those that are not known.
+// means averages neighbouring points for each column, ignoring unknown ones.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
 	}
-	v = v[:len(v)-1] // the newest is not over
+	v = v[:len(v)-1] // the newest period is incomplete
 	columns := make(series.Values, min(sparkColumns, len(v)))
 	for i := range columns {
 		var sum, n float32
 		for _, value := range v[i*len(v)/len(columns) : (i+1)*len(v)/len(columns)] {
-			if value == value { // NaN stands for not known
+			if value == value { // NaN means unknown
 				sum, n = sum+value, n+1
 			}
 		}
@@ -102,7 +102,7 @@ func peak(v series.Values) (most float32, known bool) {
 	return most, known
 }
 
-// sparkPath is the line of values from the bottom to most, with a gap where nothing is known.
+// sparkPath returns a line scaled to most, with gaps for unknown values.
 func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
 	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"
@@ -117,7 +117,7 @@ func sparkPath(v series.Values, most float32) string {
 		}
 		path.WriteString(pen + tenths(float64(i)*step) + " " + tenths(sparkHeight-1-height))
 		if pen == "M" {
-			path.WriteString("h.1") // a point on its own is visible too
+			path.WriteString("h.1") // makes a single point visible
 		}
 		pen = "L"
 	}

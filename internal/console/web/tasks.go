@@ -26,16 +26,16 @@ var taskActs = []act{
 	}},
 }
 
-// shownOutcomes is how many runs the strip of a task shows.
+// shownOutcomes is the number of runs displayed per task.
 const shownOutcomes = 30
 
-// tasksPage is all periodic tasks. Status is nil where the environment has none.
+// tasksPage lists the periodic tasks. Status is nil if there are none.
 type tasksPage struct {
 	Status *api.TasksStatus
 	Rows   []taskRow
 }
 
-// taskRow is a task with the outcomes of its last runs, the oldest first.
+// taskRow is a task with its last runs, oldest first.
 type taskRow struct {
 	api.Task
 	Strip []api.TaskRun
@@ -63,7 +63,7 @@ func (v *visit) tasks() (any, error) {
 	return page, nil
 }
 
-// taskPage is one task and its last runs, the newest first.
+// taskPage is a task with its last runs, newest first.
 type taskPage struct {
 	api.Task
 	Leader api.Leader
@@ -85,7 +85,7 @@ func (v *visit) task() (any, error) {
 		Hint: "choose one of the list"}
 }
 
-// runState is the outcome of a run in one word.
+// runState returns the outcome of a run in one word.
 func runState(run api.TaskRun) string {
 	switch {
 	case run.Skipped != "":

@@ -14,10 +14,10 @@ import (
 	"tendril/api"
 )
 
-// visit is one request for a page, or one turn of its live stream.
+// visit is a request for a page, or one refresh of its live stream.
 type visit struct {
 	site   *Site
-	screen *screen // nil where there is none
+	screen *screen // may be nil
 	r      *http.Request
 	ctx    context.Context
 	api    *api.Client
@@ -25,16 +25,16 @@ type visit struct {
 
 	status api.Status
 	result *result
-	title  string // of the page; that of the entry where load sets none
-	entry  string // of the navigation; that of the screen where load sets none
-	Data   any    // what the screen shows
+	title  string // page title; defaults to the entry
+	entry  string // navigation entry; defaults to the screen's
+	Data   any    // data for the template
 }
 
 func newVisit(s *Site, sc *screen, r *http.Request) *visit {
 	return &visit{site: s, screen: sc, r: r, ctx: r.Context(), api: s.opts.Client(r), now: time.Now()}
 }
 
-// load reads the state for the frame, and what the screen shows.
+// load reads the status for the frame and the screen's data.
 func (v *visit) load() (err error) {
 	if v.status, err = v.api.Status(v.ctx); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// path is the path of the page with its query, which finds it again: for the answer to a form the page before it.
+// path returns the page's path and query; for a form, the path to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
@@ -52,16 +52,16 @@ func (v *visit) path() string {
 	return v.r.URL.RequestURI()
 }
 
-// name is the part of the path that a pattern calls so.
+// name returns a path value.
 func (v *visit) name(wildcard string) string { return v.r.PathValue(wildcard) }
 
-// query is one parameter of the page.
+// query returns a query parameter.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
-// field is one field of the form that was sent.
+// field returns a form field.
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 
-// number is a whole number of the form; 0 when the field is empty.
+// number returns a form field as a whole number; 0 if it is empty.
 func (v *visit) number(name string) (int, error) {
 	text := v.field(name)
 	if text == "" {
@@ -75,7 +75,7 @@ func (v *visit) number(name string) (int, error) {
 	return n, nil
 }
 
-// with is the address of this page with one parameter set, or left out for "".
+// with returns the page's address with one parameter changed, or removed for "".
 func (v *visit) with(name, value string) string {
 	query := v.r.URL.Query()
 	query.Del("after")
@@ -89,25 +89,24 @@ func (v *visit) with(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// result is what the last act did, shown once on the page after it.
+// result is the outcome of the last action, shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
-	// Request is the id of the request that failed.
+	// Request is the ID of the failed request.
 	Request string
-	until   time.Time // it is shown only until then
+	until   time.Time // expiry
 }
 
-// results are those that no page has shown yet, by who acted. A cookie in their place could come from any port of the
-// host.
+// results holds pending results by caller. They are not in a cookie, because any port of the host could set it.
 type results struct {
 	mu    sync.Mutex
 	byWho map[string]*result
 }
 
-// resultLifetime is how long a result waits for the page after its act.
+// resultLifetime is how long a result waits for the following page.
 const resultLifetime = 30 * time.Second
 
-// put keeps the result of an act, and drops those that nothing has shown.
+// put stores the result of an action and drops expired ones.
 func (s *results) put(who string, r *result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take returns the result of the last act, once; nil for none.
+// take removes and returns the pending result, or nil.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,10 +131,10 @@ func (s *results) take(who string) *result {
 	return r
 }
 
-// keyField is the field of a form with the key of the session. The script adds it.
+// keyField is the form field with the session key, added by the script.
 const keyField = "session-key"
 
-// parseForm reads the form of a request, and the key of its session for the API.
+// parseForm parses a form and sets its session key for the API.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
@@ -148,10 +147,10 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxBodyOfForm bounds what a form may send, in bytes: a message of the largest size, escaped.
+// maxBodyOfForm limits a form in bytes: a message of the maximum size, escaped.
 const maxBodyOfForm = 4 << 20
 
-// perform does what a form asks for, and sends the browser back to the page that it names.
+// perform executes the form's action and redirects to the page the form names.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
@@ -166,7 +165,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 			return
 		}
 		outcome.Done, outcome.Failed, outcome.Hint = "", problem.Message, problem.Hint
-		outcome.Request = w.Header().Get(api.RequestIDHeader) // that of what the page asked of the API, too
+		outcome.Request = w.Header().Get(api.RequestIDHeader) // shared by the page's API calls
 	}
 	if who := v.who(); who != "" {
 		s.results.put(who, outcome)
@@ -174,7 +173,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	http.Redirect(w, r, ownPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// who is the sender of the request for the API; "" when that is unknown.
+// who returns the caller's name for the API; "" if unknown.
 func (v *visit) who() string {
 	c, err := v.api.Caller(v.ctx)
 	if err != nil {
@@ -183,7 +182,7 @@ func (v *visit) who() string {
 	return c.Who
 }
 
-// ownPath is a path of this site, "/" for what may lead elsewhere.
+// ownPath returns a path of this site, or "/" if back might lead elsewhere.
 func ownPath(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||
@@ -193,12 +192,12 @@ func ownPath(back string) string {
 	return back
 }
 
-// problem is an error for people.
+// problem is an error for display.
 type problem struct {
 	Status        int
 	Message, Hint string
-	Request       string // the id of the request
-	NoKey         bool   // the key of the session is missing
+	Request       string // request ID
+	NoKey         bool   // the session key is missing
 }
 
 func problemOf(err error) problem {
