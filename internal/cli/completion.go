@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// completionTimeout bounds how long a shell waits for the running environment.
+	// completionTimeout limits the wait for the running environment.
 	completionTimeout = 500 * time.Millisecond
-	// completedMessages bounds how many messages are offered, the oldest of each queue first.
+	// completedMessages limits the messages offered per queue, oldest first.
 	completedMessages = 50
 )
 
-// completionSource asks the running environment what may be typed; a tab divides each from its description.
+// completionSource asks the running environment for completions, each with an optional description after a tab.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf is what completes an argument, by the word for it in the usage of a command. NAME is a task where the
-// command is one of tasks.
+// sourcesOf maps words in a command's usage to completions. NAME is a task in the family tasks.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -40,11 +39,11 @@ func sourcesOf(family string) map[string]completionSource {
 	return sources
 }
 
-// argumentWord finds the first word in a usage that stands for an argument.
+// argumentWord matches the first argument in a usage.
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// completeArguments gives every command without one a completion of its arguments, by the word in its usage; what
-// takes no arguments, or words that nobody can guess, completes to nothing instead of the names of files.
+// completeArguments adds completions to all commands according to their usage. Commands without completable arguments
+// complete to nothing, rather than to file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -73,12 +72,11 @@ func completeArguments(c *base.CLI, cmd *cobra.Command) {
 }
 
 func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
-	// The only error is a flag that has a completion already.
+	// The only possible error is a flag that already has a completion.
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// completes asks the running environment. Whatever goes wrong, such as that none runs, offers nothing: a shell has no
-// place for errors.
+// completes queries the running environment. After an error it offers nothing, because the shell cannot display one.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp
@@ -149,7 +147,7 @@ func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client)
 	return numbers, err
 }
 
-// completeMessages are those of the queue that --queue names, else of all queues.
+// completeMessages offers messages of the queue in --queue, or of all queues.
 func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())
@@ -165,7 +163,7 @@ func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Clien
 	return idsIn(ctx, client, names...)
 }
 
-// completeDeadLetters are those of the queue that --queue names, else of the dead-letter queues of the environment.
+// completeDeadLetters offers messages of the queue in --queue, or of the environment's dead-letter queues.
 func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())
@@ -194,7 +192,7 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 	return ids, nil
 }
 
-// environmentNames offers the environments of this user that run, with their folders.
+// environmentNames offers this user's running environments with their folders.
 func environmentNames(c *base.CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		state := config.StateFolder(c.Environ, os.Geteuid() == 0)

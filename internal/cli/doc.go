@@ -1,7 +1,6 @@
-// Package cli runs the command lines of tendril.
+// Package cli implements the tendril command.
 //
-// [Execute] runs one. root.go puts the commands together; each family of commands is a package below, which
-// exports a function for each command, such as inspect.NewStatus. What they share is in package base: the run's
-// streams and variables, the client of the environment, output formats, dry runs and exit statuses. This package has
-// the help, the completions and the hints for what was mistyped.
+// root.go assembles the commands. Each family of commands is a subpackage with a function per command, such as
+// inspect.NewStatus. They share package base: streams and variables, the client of the environment, output formats,
+// dry runs and exit statuses. This package adds help, completions and hints for typing errors.
 package cli

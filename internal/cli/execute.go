@@ -7,12 +7,12 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Execute runs one command line and returns its exit status.
+// Execute runs a command line and returns its exit status.
 func Execute(c *base.CLI, args []string) int {
 	defer c.CloseBuffers()
 	defer c.End()
 	c.Out, c.Err = &terminal.Writer{To: c.Out}, &terminal.Writer{To: c.Err}
-	if filepath.Base(c.Name) == "get-config" { // the link in PATH and in /opt/elasticbeanstalk/bin
+	if filepath.Base(c.Name) == "get-config" { // installed as a link in PATH and /opt/elasticbeanstalk/bin
 		args = append([]string{"get-config"}, args...)
 	}
 	args, noticed := base.SingleDash(args)

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// helpWidth is the longest line of help, helpColumn the widest column of flags beside their help.
+	// helpWidth is the maximum line length, helpColumn the maximum width of flags next to their help.
 	helpWidth, helpColumn = 100, 34
-	// helpProse is the longest line of prose, which is easier to read when it is shorter.
+	// helpProse is the maximum line length of prose.
 	helpProse = 92
 )
 
-// flagSection is flags under one heading of the help.
+// flagSection is a titled group of flags.
 type flagSection struct {
 	title string
 	flags []*pflag.Flag
 }
 
-// flagSections sorts the flags of a command: its own, then options by topic. Unless all are asked for, topics hold the
-// essential options, and left is how many others there are.
+// flagSections groups a command's flags: its own first, then options by topic. Unless all is set, topics only include
+// the essential options, and left counts the others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
@@ -71,7 +71,7 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 	return sections, left
 }
 
-// printHelp prints what a command does, and how it is called.
+// printHelp prints the description and usage of a command.
 func printHelp(cmd *cobra.Command, _ []string) {
 	text := cmd.Long
 	if text == "" {
@@ -80,7 +80,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	cmd.Println(reflow(text) + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
 }
 
-// reflow breaks the paragraphs of a text anew; indented lines stay as they are.
+// reflow wraps paragraphs and keeps indented lines.
 func reflow(text string) string {
 	var lines []string
 	paragraph := ""
@@ -105,7 +105,7 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printUsage prints how a command is called: cobra's usage with options by topic, in lines that fit a terminal.
+// printUsage prints cobra's usage with options grouped by topic, in lines that fit a terminal.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -126,7 +126,7 @@ func printUsage(cmd *cobra.Command) error {
 	}
 
 	printCommands(&b, cmd)
-	cmd.InheritedFlags() // makes cobra merge those of the parents
+	cmd.InheritedFlags() // makes cobra merge the parents' flags
 	all, _ := cmd.Flags().GetBool(base.HelpAll)
 	sections, left := flagSections(cmd.Flags(), all)
 	column := 0
@@ -158,7 +158,7 @@ func printUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// printCommands lists the commands below one, by their groups where it has any.
+// printCommands lists the subcommands of cmd, by group.
 func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	list := func(title, group string) {
 		var lines []string
@@ -183,7 +183,7 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagText is a flag with the kind of its value, such as "-n, --limit integer".
+// flagText formats a flag with its type, such as "-n, --limit integer".
 func flagText(f *pflag.Flag) string {
 	text := "    --" + f.Name
 	if f.Shorthand != "" {
@@ -195,7 +195,7 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// kindOf says in a word how the value of a flag is written, as that of an option; "" for a switch.
+// kindOf returns the type of a flag in one word, like for options; "" for a switch.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {
@@ -211,7 +211,7 @@ func kindOf(f *pflag.Flag) string {
 	return kind
 }
 
-// printFlag prints a flag and beside it, from a column on, its help; a long one stands on a line of its own.
+// printFlag prints a flag and its help in columns. A long flag gets its own line.
 func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	_, help := pflag.UnquoteUsage(f)
 	if value := defaultOf(f); value != "" && !strings.Contains(help, "default") {
@@ -229,7 +229,7 @@ func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	}
 }
 
-// defaultOf is the default of a command's own flag, "" for none or one that goes without saying.
+// defaultOf returns the default of a command's own flag; "" if it is a zero value.
 func defaultOf(f *pflag.Flag) string {
 	if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" && d > 0 {
 		return config.HumanDuration(d)
@@ -241,7 +241,7 @@ func defaultOf(f *pflag.Flag) string {
 	return f.DefValue
 }
 
-// wrap breaks a text between words into lines of at most width, but for a longer word.
+// wrap breaks a text between words into lines of at most width; longer words get their own line.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

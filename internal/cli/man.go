@@ -12,15 +12,15 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// newMan writes the man pages of all commands. It is not in the binary of a release, only in the one that makes its
-// pages: "go run -tags man ./cmd/tendril man FOLDER".
+// newMan adds a hidden command that writes man pages, for release builds: "go run -tags man ./cmd/tendril man
+// FOLDER".
 func newMan(c *base.CLI, root *cobra.Command) {
 	root.AddCommand(&cobra.Command{Use: "man FOLDER", Args: cobra.ExactArgs(1), Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(filepath.Clean(args[0]), 0o755); err != nil {
 				return err
 			}
-			root.DisableAutoGenTag = true // the header has the date already
+			root.DisableAutoGenTag = true // the header contains the date
 			header := &doc.GenManHeader{Title: "TENDRIL", Section: "1", Source: "tendril " + c.Version,
 				Manual: "tendril"}
 			return doc.GenManTree(root, header, args[0])

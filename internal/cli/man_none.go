@@ -8,5 +8,5 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// newMan adds the command that writes man pages, only where the tag man is set.
+// newMan does nothing without the build tag man.
 func newMan(*base.CLI, *cobra.Command) {}

@@ -53,7 +53,8 @@ signal.`,
 		Version:       c.Version,
 		Args:          cobra.ArbitraryArgs,
 	}
-	// They run 'tendril up', and are here only to be told from commands. Its help and its completion show them.
+	// These flags belong to 'tendril up', which documents and completes them. Declaring them here keeps them from
+	// being read as commands.
 	base.AddSettings(root, func(config.Option) bool { return true })
 	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
@@ -89,7 +90,7 @@ signal.`,
 		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewAlarms(c), provision.NewTerminate(c))
 	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c), settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
-	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
+	// Aliases for singular and plural; there are no other aliases, see docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
 		case "queues", "tasks", "logs", "events", "tokens", "alarms", "instances":
@@ -105,8 +106,8 @@ signal.`,
 	return root
 }
 
-// wordsOfPackage is the line of cobra's script that calls a function of the package bash-completion, wordsOfBash
-// what does without it. Bash alone also splits words at "=" and ":", where nothing is completed then.
+// wordsOfPackage is the line of cobra's script that needs the package bash-completion; wordsOfBash works without it.
+// Plain bash also splits words at "=" and ":", so these are not completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -121,7 +122,7 @@ const (
 `
 )
 
-// plainBash makes the completions for bash work where bash-completion is not installed.
+// plainBash makes bash completions work without the package bash-completion.
 func plainBash(root *cobra.Command) {
 	bash, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil {
@@ -141,8 +142,8 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives wrong arguments, which cobra reports as plain errors, the exit status of a usage error and a hint.
-// The flag --help-all counts whatever the arguments are, as --help does.
+// usageErrors gives cobra's argument errors the exit status of a usage error and a hint. Like --help, --help-all
+// works with any arguments.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -173,7 +174,7 @@ func newVersion(c *base.CLI) *cobra.Command {
 	}
 }
 
-// revision is the commit that the binary was built from, where that is known.
+// revision returns the commit the binary was built from, if known.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -14,10 +14,10 @@ import (
 	"tendril/internal/config"
 )
 
-// meaning is words that people type for a command, a subcommand or a flag.
+// meaning lists words people type for a command, subcommand or flag.
 type meaning struct{ name, words string }
 
-// commandMeanings are the words of other programs for what a command does.
+// commandMeanings maps commands to their names in other programs.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
 	{"init", "new scaffold generate-app setup"},
@@ -58,7 +58,7 @@ var commandMeanings = []meaning{
 	{"alarms", "alerts alert"},
 }
 
-// subcommandMeanings are the same words in every family of commands.
+// subcommandMeanings applies to every family of commands.
 var subcommandMeanings = []meaning{
 	{"list", "ls all"},
 	{"show", "get describe inspect view info"},
@@ -75,7 +75,7 @@ var subcommandMeanings = []meaning{
 	{"export", "save dump download"},
 }
 
-// flagMeanings are words for flags; a command has some of them.
+// flagMeanings applies to flags, where the command has them.
 var flagMeanings = []meaning{
 	{"environment", "e env name"},
 	{"name", "e env environment"},
@@ -101,7 +101,7 @@ func meant(meanings []meaning, word string) (names []string) {
 	return names
 }
 
-// suggestCommands returns the command lines below cmd that somebody may have meant by a word.
+// suggestCommands returns commands below cmd that word may stand for.
 func suggestCommands(cmd *cobra.Command, word string) []string {
 	word = strings.ToLower(word)
 	var names []string
@@ -137,7 +137,7 @@ func suggestCommands(cmd *cobra.Command, word string) []string {
 	return near
 }
 
-// didYouMean is a hint of command lines or flags; "" for none.
+// didYouMean returns a hint listing commands or flags, or "".
 func didYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
@@ -145,7 +145,7 @@ func didYouMean(near []string) string {
 	return "did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// unknownCommand is the error for a word that is no command below cmd.
+// unknownCommand returns the error for an unknown command, with suggestions.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("there is no command %q", word)
 	if cmd.HasParent() {
@@ -166,7 +166,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
-// flagError explains a flag that pflag refused.
+// flagError explains an error of pflag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var empty *pflag.ValueRequiredError
@@ -194,7 +194,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
-// unknownFlagHint says which flag may have been meant, or which other command has it.
+// unknownFlagHint suggests a similar flag, or another command that has the flag.
 func unknownFlagHint(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -203,7 +203,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 		}
 	})
 	near := slices.DeleteFunc(meant(flagMeanings, name), func(n string) bool { return !slices.Contains(names, n) })
-	if o, found := config.Lookup(name); found && slices.Contains(names, o.Name) { // by another of its names
+	if o, found := config.Lookup(name); found && slices.Contains(names, o.Name) { // an alias
 		near = []string{o.Name}
 	}
 
@@ -230,7 +230,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 	return "see '" + cmd.CommandPath() + " --help'"
 }
 
-// commandsWith are the commands below cmd that have a flag of their own by that name.
+// commandsWith returns the commands below cmd with their own flag of that name.
 func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	for _, sub := range cmd.Commands() {
 		if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !base.IsSetting(f) {
@@ -241,7 +241,7 @@ func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	return paths
 }
 
-// invalidFlag explains the value of a flag that is not an option of the table.
+// invalidFlag explains an invalid value of a flag outside the option table.
 func invalidFlag(invalid *pflag.InvalidValueError) error {
 	name := "--" + invalid.GetFlag().Name
 	switch invalid.GetFlag().Value.Type() {
@@ -271,7 +271,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		return err
 	case cmd.HasAvailableSubCommands() && len(args) > 0:
 		return unknownCommand(cmd, args[0])
-	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // what cobra says where none are taken
+	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // cobra's error if no arguments are allowed
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
 			hint = "to choose an environment, write: " + cmd.CommandPath() + " -e " + base.Plain(args[0])

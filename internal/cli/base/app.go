@@ -17,7 +17,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// OneApp takes one folder or archive, and a command after two dashes.
+// OneApp accepts at most one folder or archive, and a command after --.
 func OneApp(cmd *cobra.Command, args []string) error {
 	dirs, dash := len(args), cmd.ArgsLenAtDash()
 	if dash >= 0 {
@@ -32,8 +32,8 @@ func OneApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// PrepareApp reads the arguments and the settings, and opens the app's folder: all that
-// 'tendril up' does before it starts anything, and what 'tendril check' looks at.
+// PrepareApp reads the arguments and settings and opens the app's folder. 'tendril up' calls it before it starts
+// anything, 'tendril check' to validate.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
@@ -65,14 +65,14 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	return opts, err
 }
 
-// optionsFor are the options of an environment, with what is the same for all.
+// optionsFor returns the options of an environment, including those common to all.
 func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts, err := upOptions(c, cfg, b, command)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.Environ, c.Version
 	return opts, err
 }
 
-// upOptions settles where the app is and refuses when nobody said.
+// upOptions determines the app, and fails if there is none.
 func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts := environment.Options{Bundle: b, Command: command}
 	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
@@ -86,7 +86,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 
 	for i := range cfg.Queues {
 		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
-			q.Target = "http://localhost" // where aws-sqsd posts to
+			q.Target = "http://localhost" // like aws-sqsd
 		}
 	}
 
@@ -114,8 +114,8 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
 }
 
-// withDefault returns the bundle with what a platform of Elastic Beanstalk would run in the place of the Procfile
-// that it lacks, and says so; the bundle itself where nothing can be told.
+// withDefault adds the process that Elastic Beanstalk's platform would run without a Procfile, with a notice. It
+// returns b unchanged if there is no default.
 func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
@@ -126,8 +126,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
-// instance. Nothing changes where this environment runs already: that is told when it starts.
+// TakeFreePorts rereads the settings with different ports if the default ones are in use, for example by another
+// environment. If this environment is already running it does nothing; startup reports that.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -144,8 +144,7 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	return err
 }
 
-// FolderOf is the absolute path of the folder that 'tendril up' was given, or of the working folder; "" where that is
-// not known.
+// FolderOf returns the absolute path of the folder given to 'tendril up', or of the working folder; "" if unknown.
 func FolderOf(dirs []string) string {
 	path := "."
 	if len(dirs) > 0 {
@@ -160,8 +159,7 @@ func FolderOf(dirs []string) string {
 	return absolute
 }
 
-// CurrentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
-// else nothing.
+// CurrentFolder returns the working folder if it is marked as an app's folder and no target or command is given.
 func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
@@ -188,7 +186,8 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	return []string{here}, nil
 }
 
-// FoundFolder opens the working folder, which nobody named: it is refused where others decide what is run from it.
+// FoundFolder opens the working folder, which was not named explicitly. It fails if other users can change the code
+// there.
 func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// OpenBundle opens the bundle in a folder; an error has its exit status.
+// OpenBundle opens the bundle in a folder. Errors have an exit status.
 func OpenBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,20 +29,19 @@ func OpenBundle(dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// IsArchive reports whether an argument names an archive rather than a folder.
-// What is not there is told by whoever opens it.
+// IsArchive reports whether path is an archive. If it does not exist, opening it reports that.
 func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
-// OpenApp opens the folder or archive that is to be run. An archive is unpacked in the data directory, in a folder
-// that stays as long as it is among the newest. When it holds no bundle, nothing is left behind.
+// OpenApp opens the app's folder or archive. An archive is unpacked in the data directory, where the newest ones are
+// kept, or removed if it contains no bundle.
 func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
 	}
-	// The settings with the bundle in them are read later; none that it has says where data lies.
+	// The archive's own settings are read later; they do not include the data directory.
 	dataDir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if b.Archive, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	// One that runs there will refuse this one, and may run an old version.
+	// A running environment will refuse this one, and may use a previous version.
 	if _, err := api.ReadInstance(dataDir); errors.Is(err, api.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {
 			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
@@ -72,8 +71,8 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// LookInto opens a folder or an archive to look at. What is in an archive is unpacked for a moment; whatever is
-// printed calls that folder by the archive's name. The folder is removed when the command has ended.
+// LookInto opens a folder or archive for inspection. An archive is unpacked into a temporary folder, which is removed
+// at the end of the command. Output refers to it by the archive's name.
 func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -83,7 +82,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
 	}
-	c.AtEnd(func() { _ = os.RemoveAll(folder) }) // the system removes what is left
+	c.AtEnd(func() { _ = os.RemoveAll(folder) }) // leftovers are in the temporary folder
 
 	dir := filepath.Join(folder, bundle.ArchiveName(path))
 	if err := bundle.Unpack(path, dir); err != nil {
@@ -94,13 +93,13 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// renaming is a writer that calls a folder by another name. Each write must hold the folder whole or not at all.
+// renaming is a writer that replaces the name of a folder. The name must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte
 }
 
-// Write writes p with the new name in the place of the old one.
+// Write writes p with the name replaced.
 func (r *renaming) Write(p []byte) (int, error) {
 	if _, err := r.w.Write(bytes.ReplaceAll(p, r.from, r.to)); err != nil {
 		return 0, err

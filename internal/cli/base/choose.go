@@ -15,23 +15,23 @@ import (
 	"tendril/internal/config"
 )
 
-// environmentVariable names the environment that the commands ask, as the flag -e does.
+// environmentVariable names the environment, like the flag -e.
 const environmentVariable = "TENDRIL_ENVIRONMENT"
 
-// AddDataDir gives a command the flags that say which environment it asks.
+// AddDataDir adds the flags that select an environment.
 func AddDataDir(cmd *cobra.Command) {
 	AddSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
 	AddEnvironment(cmd)
 }
 
-// AddEnvironment gives a command the flag -e, which names the environment it asks.
+// AddEnvironment adds the flag -e, which selects an environment by name.
 func AddEnvironment(cmd *cobra.Command) {
 	cmd.Flags().StringP("environment", "e", "",
 		"Environment to ask (default: that of the working folder, else the only one that runs).")
 }
 
-// DataDir is the data directory of the environment that a command asks: the one that was named, else that of the
-// working folder, else the only one that runs.
+// DataDir returns the data directory of the selected environment: the named one, else the one of the working folder,
+// else the only one running.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -56,7 +56,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 
 	running := api.Running(api.DataDirectories(state))
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		// What was stopped here: its name is that of the folder. A folder that is wrong has none.
+		// Nothing runs, so use the name in the working folder's settings. An invalid folder has none.
 		if b, err := OpenBundle("."); err == nil {
 			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder
@@ -72,7 +72,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	return chooseRunning(cfg, here, running)
 }
 
-// chooseNamed returns the data directory of the environment of that name, whether it runs or not.
+// chooseNamed returns the data directory of an environment by name, running or not.
 func chooseNamed(name string, dirs []string) (string, error) {
 	var names []string
 	for _, found := range api.Running(dirs) {
@@ -98,9 +98,9 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("there is no environment %q", name).Hint(hint)
 }
 
-// chooseRunning returns the data directory of, in this order: the environment that the settings name, running or not;
-// the one that runs from the deepest folder around here; the only one that runs. If none runs it is that of the
-// settings.
+// chooseRunning returns the data directory of the environment named in the settings, running or not; else of the one
+// running from here or the closest parent folder; else of the only one running. If none runs, it returns the
+// settings' directory.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
@@ -141,8 +141,8 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// deepestContaining returns the environments whose folder is here or contains it, of the deepest such folder. Several
-// can run from one folder under different names.
+// deepestContaining returns the environments running from here or the closest parent folder. Several can run from one
+// folder under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {
@@ -156,7 +156,7 @@ func deepestContaining(here string, running []api.Found) (containing []api.Found
 	return containing
 }
 
-// Within reports whether a folder is another one or lies in it.
+// Within reports whether folder is parent or lies inside it.
 func Within(folder, parent string) bool {
 	if folder == "" || parent == "" {
 		return false

@@ -21,27 +21,27 @@ import (
 type CLI struct {
 	// Name is the name the program was invoked as; "" in tests.
 	Name string
-	// Version is the version of the program.
+	// Version is the program's version.
 	Version  string
 	In       io.Reader
 	Out, Err io.Writer
-	Args     []string // of the command line, without the program
+	Args     []string // without the program name
 	// Environ is the environment as NAME=value.
 	Environ []string
-	// Tty tells that out is a terminal that a person reads; ttyIn that in is one that a person types at.
+	// Tty and TtyIn mean that Out and In are terminals.
 	Tty, TtyIn bool
-	// Free replace defaults of addresses and ports that are taken, by option, see [environment.Options.FreePorts].
+	// Free replaces default addresses and ports in use, by option, see [environment.Options.FreePorts].
 	Free map[string]string
-	// buffers hold what is printed once [cli.buffer] was called.
+	// buffers are set by [CLI.Buffer].
 	buffers []*lineBuffer
-	// closers are called when the command has ended, the last one first.
+	// closers are called at the end of the command, last one first.
 	closers []func()
 }
 
-// AtEnd has something closed when the command has ended.
+// AtEnd registers a function to call at the end of the command.
 func (c *CLI) AtEnd(end func()) { c.closers = append(c.closers, end) }
 
-// End calls the closers, the last one first.
+// End calls the registered functions, last one first.
 func (c *CLI) End() {
 	for _, end := range slices.Backward(c.closers) {
 		end()
@@ -49,7 +49,7 @@ func (c *CLI) End() {
 	c.closers = nil
 }
 
-// New returns the run of this process.
+// New returns a CLI for this process.
 func New(version string) *CLI {
 	return &CLI{
 		Name: os.Args[0], Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(),
@@ -57,18 +57,18 @@ func New(version string) *CLI {
 	}
 }
 
-// Color reports whether colours may be used, as NO_COLOR and TERM say.
+// Color reports whether colours may be used, according to NO_COLOR and TERM.
 func (c *CLI) Color() bool {
 	return c.Tty && c.Env("NO_COLOR") == "" && c.Env("TERM") != "dumb"
 }
 
-// Env returns the value of a variable, "" if it is not set.
+// Env returns an environment variable, or "".
 func (c *CLI) Env(name string) string {
 	value, _ := c.LookUp(name)
 	return value
 }
 
-// LookUp returns a variable; of several the last one counts.
+// LookUp returns an environment variable. If it is set more than once, the last value counts.
 func (c *CLI) LookUp(name string) (value string, found bool) {
 	for _, entry := range slices.Backward(c.Environ) {
 		if value, found = strings.CutPrefix(entry, name+"="); found {
@@ -78,8 +78,8 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm lets an act go on that cannot be undone: with yes, or when the person
-// at the terminal types word. Nobody at a terminal and no yes is a usage error.
+// Confirm allows an irreversible action with yes, or after a person at the terminal types word. With neither it
+// returns a usage error.
 func (c *CLI) Confirm(act, word string, yes bool) error {
 	if yes {
 		return nil
@@ -95,8 +95,8 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 	return nil
 }
 
-// Progress returns a bar that counts to total on a person's terminal, or a counter when total is less than 0. Where
-// nobody watches, or shown is false, it prints nothing.
+// Progress returns a progress bar, or a counter if total is negative. It prints nothing if shown is false or standard
+// error is not a terminal.
 func (c *CLI) Progress(total int, what string, shown bool) *progressbar.ProgressBar {
 	w := Behind(c.Err) // it moves the cursor
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -107,9 +107,8 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
-// Buffer keeps what is printed from now on from waiting for its reader, and a reader that goes away from ending
-// this process. It is for commands that have work in hand; others end with their reader, as is usual. Lines of text
-// are written at once, lines of JSON gather.
+// Buffer decouples output from its reader: printing no longer blocks, and a closed pipe no longer kills the process.
+// Use it for commands with work in flight. Text is written immediately, JSON in batches.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	delay, report := lineBufferDelay, reportJSON
@@ -125,7 +124,7 @@ func (c *CLI) Buffer(text bool) {
 
 	out := newLineBuffer(c.Out, delay, report)
 	c.buffers = append(c.buffers, out)
-	if sameFile(c.Out, c.Err) { // a terminal, or 2>&1: lines of both keep their order
+	if sameFile(c.Out, c.Err) { // both are a terminal, or 2>&1: keep the order of lines
 		c.Err = out
 	} else {
 		err := newLineBuffer(c.Err, 0, reportPlain)
@@ -134,10 +133,10 @@ func (c *CLI) Buffer(text bool) {
 	}
 
 	c.Out = out
-	log.SetOutput(c.Err) // what net/http has to say
+	log.SetOutput(c.Err) // used by net/http
 }
 
-// CloseBuffers writes what waits, for as long as an end may wait for readers.
+// CloseBuffers flushes the buffers, waiting up to lineBufferPatience for readers.
 func (c *CLI) CloseBuffers() {
 	var written []<-chan struct{}
 	for _, b := range c.buffers {
@@ -157,7 +156,7 @@ func (c *CLI) CloseBuffers() {
 	}
 }
 
-// Programs is standard output for JSON, which no escape may change unless a person looks at it.
+// Programs returns standard output for JSON, which is only escaped on a terminal.
 func (c *CLI) Programs() io.Writer {
 	if c.Tty {
 		return c.Out
@@ -165,7 +164,7 @@ func (c *CLI) Programs() io.Writer {
 	return Behind(c.Out)
 }
 
-// Agree asks a person at the terminal whether to go on. Nobody at a terminal and no yes is a usage error.
+// Agree asks a person at the terminal for confirmation. Without a terminal or yes it returns a usage error.
 func (c *CLI) Agree(question string, yes bool) error {
 	if yes {
 		return nil
@@ -181,18 +180,18 @@ func (c *CLI) Agree(question string, yes bool) error {
 	return nil
 }
 
-// Printf prints on standard output.
+// Printf prints to standard output.
 func (c *CLI) Printf(format string, args ...any) (int, error) {
 	return fmt.Fprintf(c.Out, format, args...)
 }
 
-// Println prints a line on standard output.
+// Println prints a line to standard output.
 func (c *CLI) Println(args ...any) (int, error) { return fmt.Fprintln(c.Out, args...) }
 
-// PrintErrf prints on standard error, for people.
+// PrintErrf prints to standard error.
 func (c *CLI) PrintErrf(format string, args ...any) (int, error) {
 	return fmt.Fprintf(c.Err, format, args...)
 }
 
-// PrintErrln prints a line on standard error, for people.
+// PrintErrln prints a line to standard error.
 func (c *CLI) PrintErrln(args ...any) (int, error) { return fmt.Fprintln(c.Err, args...) }

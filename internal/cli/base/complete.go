@@ -8,18 +8,18 @@ import (
 	"tendril/internal/config"
 )
 
-// Complete offers words as the values of a flag.
+// Complete offers words as completions of a flag's value.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
-	// The only error is a flag that was not added before.
+	// The only possible error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Described is a completion with its description, without what would divide it.
+// Described returns a completion with a description, free of tabs and line breaks.
 func Described(word, description string) string {
 	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(Plain(description))
 }
 
-// completeOption completes the value of an option by what it takes.
+// completeOption completes the value of an option according to its type.
 func completeOption(cmd *cobra.Command, o *config.Option) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	switch {
@@ -28,7 +28,7 @@ func completeOption(cmd *cobra.Command, o *config.Option) {
 	case strings.HasPrefix(o.Allowed(), "a path of a file"):
 		directive = cobra.ShellCompDirectiveDefault
 	}
-	// The only error is a flag that was not added before.
+	// The only possible error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))
 }
 
@@ -40,7 +40,7 @@ func CompleteOptions(*cobra.Command, []string, string) (names []string, _ cobra.
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteAssignment offers OPTION= for each option, and behind the sign the values of a choice or a switch.
+// CompleteAssignment offers OPTION= for each option, and after the sign the values of a choice or a switch.
 func CompleteAssignment(_ *cobra.Command, _ []string, typed string) (lines []string, _ cobra.ShellCompDirective) {
 	name, _, named := strings.Cut(typed, "=")
 	if o, found := config.Lookup(name); named && found {
@@ -55,7 +55,7 @@ func CompleteAssignment(_ *cobra.Command, _ []string, typed string) (lines []str
 	return lines, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// valuesOf are the words that an option takes; nil where they cannot be listed.
+// valuesOf returns the possible values of an option; nil if they cannot be listed.
 func valuesOf(o *config.Option) []string {
 	if o.IsSwitch() {
 		return []string{"true", "false"}

@@ -1,6 +1,6 @@
-// Package base has what the commands share.
+// Package base holds the code shared by the commands.
 //
-// [CLI] holds everything that one run of the command reads and writes. A command that shows something hands its value,
-// how people see it, and its identifiers to [Prints] or [Asks], and has -o table, json, yaml and name by that. One that
-// changes something hands a [Plan] to [Changes], and has --dry-run by that. exit.go says which exit status means what.
+// [CLI] holds everything one run reads and writes. Commands that print a value use [Prints] or [Asks], which add -o table,
+// json, yaml and name. Commands that change something return a [Plan] to [Changes], which adds --dry-run. exit.go
+// defines the exit statuses.
 package base

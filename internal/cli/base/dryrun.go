@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// DryRunFlag is the name of the flag that has a command print its steps instead of taking them.
+	// DryRunFlag makes a command print its steps instead of executing them.
 	DryRunFlag = "dry-run"
 	// Unchanged is the last line of a dry run.
 	Unchanged = "nothing was changed: --dry-run"
 )
 
-// Plan is what a changing verb is about to do, once it knows that it can.
+// Plan is a change that is ready to be executed.
 type Plan struct {
-	// Would returns the steps in words that follow "would", such as "pause queue jobs". It is asked in a dry run only,
-	// changes nothing, and fails where do would, as far as that can be known.
+	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It is only called in a dry
+	// run, changes nothing, and fails if Do is known to fail.
 	Would func(context.Context) ([]string, error)
 	Do    func(context.Context) error
 }
 
-// Step is the text of the only step of a plan.
+// Step returns the Would function of a plan with a single step.
 func Step(format string, args ...any) func(context.Context) ([]string, error) {
 	return func(context.Context) ([]string, error) { return []string{fmt.Sprintf(format, args...)}, nil }
 }
 
-// Changes makes a command that changes something: find looks at what there is to do, and changes nothing. With
-// --dry-run its steps are printed in place of being done.
+// Changes implements a command that changes something. The function find prepares the plan without changing anything.
+// With --dry-run the steps are printed instead of executed.
 func Changes(c *CLI, cmd *cobra.Command,
 	find func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error)) *cobra.Command {
 	AddDryRun(cmd)
@@ -49,7 +49,7 @@ func Changes(c *CLI, cmd *cobra.Command,
 	return cmd
 }
 
-// AddDryRun gives a command the flag alone, where it has a way of its own to show what it would do.
+// AddDryRun adds the flag only, for commands that print their own preview.
 func AddDryRun(cmd *cobra.Command) {
 	cmd.Flags().Bool(DryRunFlag, false, "Print what would be done, and change nothing.")
 }
@@ -60,7 +60,7 @@ func IsDryRun(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// plannedSteps is what a dry run prints for programs.
+// plannedSteps is the JSON output of a dry run.
 type plannedSteps struct {
 	DryRun bool     `json:"dry_run"`
 	Would  []string `json:"would"`
@@ -78,7 +78,7 @@ func (f Format) printSteps(c *CLI, steps []string) error {
 	})
 }
 
-// PlanOf returns a plan of which would tells the steps, and do takes them.
+// PlanOf returns a plan.
 func PlanOf(would func(context.Context) ([]string, error), do func(context.Context) error) Plan {
 	return Plan{would, do}
 }

@@ -18,31 +18,31 @@ import (
 	"tendril/queue"
 )
 
-// The exit statuses.
+// Exit statuses.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // anything else that went wrong
-	ExitUsage       = 2 // wrong arguments or settings
-	ExitLate        = 3 // drained late: work was handed back
-	ExitUnreachable = 4 // the queue cannot be reached, or refuses access
-	exitApp         = 5 // the app was never ready, or failed too often
-	ExitNotFound    = 6 // no such queue, function, message, or running environment
-	ExitConflict    = 7 // a port or the data directory is in use
+	ExitFailed      = 1 // any other failure
+	ExitUsage       = 2 // invalid arguments or settings
+	ExitLate        = 3 // drain timed out and released messages
+	ExitUnreachable = 4 // queue unreachable, or access denied
+	exitApp         = 5 // app never became ready, or failed too often
+	ExitNotFound    = 6 // no such queue, function, message or running environment
+	ExitConflict    = 7 // port or data directory in use
 	ExitSignal      = 128
 )
 
-// ExitError is an error with an exit status and, for the person, hints that say what to type instead.
+// ExitError is an error with an exit status and hints for the user.
 type ExitError struct {
 	Code  int
 	err   error
 	Hints []string
 }
 
-// errReaderGone ends a command without a word, as SIGPIPE ends others.
+// errReaderGone ends a command silently, like SIGPIPE.
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("the reader of the output is gone")}
 
-// WorthSaying is what an error has to say but for errReaderGone; nil for nothing.
+// WorthSaying removes errReaderGone from an error; it returns nil if nothing is left.
 func WorthSaying(err error) error {
 	var rest []error
 	switch joined, ok := err.(interface{ Unwrap() []error }); {
@@ -57,18 +57,17 @@ func WorthSaying(err error) error {
 	return err
 }
 
-// Fail returns an error with an exit status, and hints that say what to type instead. Empty hints are left out.
+// Fail returns an error with an exit status and hints. Empty hints are skipped when printed.
 func Fail(code int, err error, hints ...string) error {
 	return &ExitError{Code: code, err: err, Hints: hints}
 }
 
-// Error returns the cause's text, without the hints.
+// Error returns the text of the cause, without hints.
 func (e *ExitError) Error() string { return e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.err }
 
-// ExitCode finds the status for an error of any origin; 0 for nil.
+// ExitCode returns the exit status for any error; 0 for nil.
 func ExitCode(err error) int {
 	var coded *ExitError
 	switch {
@@ -99,7 +98,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// ProblemsOf are the problems of settings, or of a file of periodic tasks or alarms; nil for any other error.
+// ProblemsOf returns the problems in settings or in a file of tasks or alarms; nil for any other error.
 func ProblemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
@@ -115,13 +114,13 @@ func ProblemsOf(err error) []yamlfile.Problem {
 	return nil
 }
 
-// Notice is one thing that is wrong, and what to type instead.
+// Notice is a problem with hints.
 type Notice struct {
 	Text  string   `json:"text"`
 	Hints []string `json:"hints,omitempty"`
 }
 
-// NoticeOf returns a problem with its advice among the hints.
+// NoticeOf converts a problem, moving advice in its text to the hints.
 func NoticeOf(p yamlfile.Problem) (n Notice) {
 	text, advice := cutAdvice(p.String())
 	n.Text = text
@@ -133,7 +132,7 @@ func NoticeOf(p yamlfile.Problem) (n Notice) {
 	return n
 }
 
-// NoticesOf are the things that are wrong, one for each line that is printed; none for nil.
+// NoticesOf returns the problems in an error, one per printed line.
 func NoticesOf(err error) (all []Notice) {
 	if err == nil {
 		return nil
@@ -167,7 +166,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ") // as problems of files are written
+		hint, indented := strings.CutPrefix(line, "  ") // the format of problems in files
 		if indented && len(all) > 0 {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
@@ -183,18 +182,18 @@ func NoticesOf(err error) (all []Notice) {
 	return all
 }
 
-// PrintError writes one line for each thing that is wrong, and its hints below.
+// PrintError prints each problem with its hints.
 func PrintError(w io.Writer, err error) {
 	for _, n := range NoticesOf(err) {
 		PrintLine(w, n.Text, n.Hints...)
 	}
 }
 
-// adviceInText finds where the text of an error goes on with what to do, which packages write behind what is wrong.
+// adviceInText matches the point where an error text continues with advice, as written by other packages.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it)[ ,])`)
 
-// cutAdvice divides the text of an error into what is wrong and what to do, "" where it does not say.
+// cutAdvice splits an error text into problem and advice; the advice may be "".
 func cutAdvice(text string) (wrong, advice string) {
 	at := adviceInText.FindStringIndex(text)
 	if at == nil {
@@ -203,7 +202,7 @@ func cutAdvice(text string) (wrong, advice string) {
 	return text[:at[0]], strings.TrimPrefix(text[at[0]+len("; "):], "or ")
 }
 
-// PrintLine prints one line of the program itself, and hints below it.
+// PrintLine prints a line of the program itself, with hints below.
 func PrintLine(w io.Writer, line string, hints ...string) {
 	fmt.Fprintf(w, "tendril: %s\n", line)
 	for _, hint := range hints {
@@ -211,7 +210,7 @@ func PrintLine(w io.Writer, line string, hints ...string) {
 	}
 }
 
-// HintsOf returns the hints of an error, nil if it has none.
+// HintsOf returns the hints of an error.
 func HintsOf(err error) []string {
 	var coded *ExitError
 	if errors.As(err, &coded) {
@@ -220,7 +219,7 @@ func HintsOf(err error) []string {
 	return nil
 }
 
-// Written makes an error of writing one that needs no word where nobody reads any more.
+// Written converts a write error; if the reader is gone, the result is silent.
 func Written(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return errReaderGone
@@ -228,7 +227,7 @@ func Written(err error) error {
 	return err
 }
 
-// Usagef returns an error about wrong arguments or settings.
+// Usagef returns an error about invalid arguments or settings.
 func Usagef(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitUsage, err: fmt.Errorf(format, args...)}
 }
@@ -238,17 +237,17 @@ func NotFoundf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitNotFound, err: fmt.Errorf(format, args...)}
 }
 
-// Conflictf returns an error about something that is in use, or in another state.
+// Conflictf returns an error about something in use or in a different state.
 func Conflictf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitConflict, err: fmt.Errorf(format, args...)}
 }
 
-// Failedf returns an error about something that went wrong.
+// Failedf returns an error with ExitFailed.
 func Failedf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitFailed, err: fmt.Errorf(format, args...)}
 }
 
-// Hint adds hints that say what to type instead. Empty ones are left out.
+// Hint adds hints. Empty hints are skipped when printed.
 func (e *ExitError) Hint(hints ...string) *ExitError {
 	e.Hints = append(e.Hints, hints...)
 	return e

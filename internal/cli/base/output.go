@@ -17,30 +17,30 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Format is how a reading verb prints its result.
+// Format is an output format, the value of -o.
 type Format string
 
 const (
-	// AsTable is for people.
+	// AsTable is text for people.
 	AsTable Format = "table"
 	// AsJSON is the value as JSON.
 	AsJSON Format = "json"
-	// AsYAML is the same as YAML.
+	// AsYAML is the value as YAML, with the names of the JSON.
 	AsYAML Format = "yaml"
-	// AsName is one identifier on each line.
+	// AsName is one identifier per line.
 	AsName Format = "name"
 )
 
 // Formats are the values of -o.
 var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
 
-// String returns the text of the flag.
+// String returns the flag's text.
 func (f *Format) String() string { return string(*f) }
 
-// Type names the kind of value in the help.
+// Type returns the type of the flag for its help.
 func (f *Format) Type() string { return "format" }
 
-// Set reads the flag.
+// Set parses the flag.
 func (f *Format) Set(text string) error {
 	if !slices.Contains(Formats, text) {
 		return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
@@ -49,10 +49,10 @@ func (f *Format) Set(text string) error {
 	return nil
 }
 
-// OutputFlag is the name of -o.
+// OutputFlag is the long name of -o.
 const OutputFlag = "output"
 
-// AddOutput gives a verb the flag -o.
+// AddOutput adds the flag -o.
 func AddOutput(cmd *cobra.Command) *Format {
 	f := AsTable
 	cmd.Flags().VarP(&f, OutputFlag, "o", "Output format: table, json, yaml, or name for one identifier per line.")
@@ -60,7 +60,7 @@ func AddOutput(cmd *cobra.Command) *Format {
 	return &f
 }
 
-// formatOf is the value of a verb's -o; that for people where it has none.
+// formatOf returns the value of -o; AsTable if the command has no such flag.
 func formatOf(cmd *cobra.Command) Format {
 	if flag := cmd.Flags().Lookup(OutputFlag); flag != nil {
 		if f, ok := flag.Value.(*Format); ok {
@@ -70,13 +70,13 @@ func formatOf(cmd *cobra.Command) Format {
 	return AsTable
 }
 
-// view shows values of a type: to people, and as the identifiers of what is in them.
+// view prints values of a type as text and lists the identifiers in them.
 type view[T any] struct {
 	show  func(T) error
 	names func(T) []string
 }
 
-// Print prints a value: its JSON, the same as YAML, its names, or what show shows to people.
+// Print prints v as JSON or YAML, its names, or calls show.
 func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	switch f {
 	case AsJSON:
@@ -89,8 +89,7 @@ func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	return show()
 }
 
-// PrintEach prints one of several values that come one after the other, such as events: as text, as a line of JSON, as
-// a document of YAML, or by its name.
+// PrintEach prints one value of a series, such as an event: as text, a line of JSON, a YAML document, or its name.
 func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {
 	case AsJSON:
@@ -107,7 +106,7 @@ func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	return err
 }
 
-// printNames prints one identifier per line; empty ones are left out.
+// printNames prints one identifier per line, skipping empty ones.
 func printNames(w io.Writer, names ...string) error {
 	for _, name := range names {
 		if name == "" {
@@ -120,7 +119,7 @@ func printNames(w io.Writer, names ...string) error {
 	return nil
 }
 
-// Named returns a function that lists the identifiers of some values.
+// Named returns a function that lists the identifiers of a slice's elements.
 func Named[E any](name func(*E) string) func([]E) []string {
 	return func(all []E) (names []string) {
 		for i := range all {
@@ -139,7 +138,7 @@ func (c *CLI) PrintJSON(v any) error {
 	return err
 }
 
-// IndentedJSON returns v as JSON indented by two spaces, without HTML escapes, with a final newline.
+// IndentedJSON returns v as JSON, indented by two spaces, without HTML escapes, with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -177,14 +176,14 @@ func PrintLineJSON(w io.Writer, v any) error {
 // Table is rows of cells; the first row is the heading.
 type Table [][]string
 
-// Add appends a row of two cells, unless the second one is empty.
+// Add appends a row of two cells, unless value is empty.
 func (t *Table) Add(name, value string) {
 	if value != "" {
 		*t = append(*t, []string{name, value})
 	}
 }
 
-// PrintTable writes rows in columns; the first row is the heading.
+// PrintTable prints rows in columns; the first row is the heading.
 func (c *CLI) PrintTable(rows [][]string) error {
 	if w := styled(c); w != nil {
 		return printStyled(w, rows)
@@ -200,10 +199,10 @@ func (c *CLI) PrintTable(rows [][]string) error {
 	return w.Flush()
 }
 
-// Plain makes text safe for one line on a terminal: what is not printable is escaped.
+// Plain makes text safe for a single line on a terminal by escaping unprintable characters.
 func Plain(text string) string { return terminal.Plain(text, false) }
 
-// Preview is the beginning of a text on one line, at most limit characters.
+// Preview returns the start of a text on one line, at most limit characters.
 func Preview(text string, limit int) string {
 	short := Plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
@@ -221,7 +220,7 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// Size is a number of bytes for people.
+// Size formats a number of bytes.
 func Size(n int) string {
 	switch {
 	case n < 1<<10:
@@ -233,7 +232,7 @@ func Size(n int) string {
 	}
 }
 
-// Age is a duration for people, in its largest unit.
+// Age formats a duration in its largest unit.
 func Age(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -249,7 +248,7 @@ func Age(d time.Duration) string {
 	}
 }
 
-// Since is the age of a moment; "-" for the zero time.
+// Since formats the age of a time; "-" for the zero time.
 func Since(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -257,7 +256,7 @@ func Since(t time.Time) string {
 	return Age(time.Since(t))
 }
 
-// Plural is a number with its noun, such as "1 message" or "2 messages".
+// Plural formats a number with its noun, such as "1 message" or "2 messages".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -265,7 +264,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary prints how many messages an act reached, also before an error.
+// Summary prints the number of messages affected, even if an error followed.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)
@@ -273,16 +272,16 @@ func (c *CLI) Summary(what string, n int, err error) error {
 	return err
 }
 
-// Position is a place in a file; line 0 is the file as a whole.
+// Position formats a position in a file; line 0 means the whole file.
 func Position(file string, line int) string { return Plain(yamlfile.Place(file, line, 0)) }
 
-// AfterColon is the last part of an ARN: the queue's name.
+// AfterColon returns the last part of an ARN, such as a queue's name.
 func AfterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-// Stamp is a time as lines of logs and events begin with it, in UTC.
+// Stamp formats the time of a log line or event, in UTC.
 func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Moment is a time for people, with its age; "" for the zero time.
+// Moment formats a local time with its age; "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -294,16 +293,16 @@ func Moment(t time.Time) string {
 	return local + " (" + Since(t) + " ago)"
 }
 
-// Seconds is a number of seconds for people, in its largest unit.
+// Seconds formats a number of seconds in its largest unit.
 func Seconds(s float64) string { return Age(time.Duration(s * float64(time.Second))) }
 
-// PrintSection prints a table below an empty line.
+// PrintSection prints a table after an empty line.
 func (c *CLI) PrintSection(rows [][]string) error {
 	fmt.Fprintln(c.Out)
 	return c.PrintTable(rows)
 }
 
-// WithoutColumn leaves a column out of a table.
+// WithoutColumn removes a column from a table.
 func WithoutColumn(rows [][]string, column int) [][]string {
 	for i := range rows {
 		rows[i] = slices.Delete(rows[i], column, column+1)
@@ -311,7 +310,7 @@ func WithoutColumn(rows [][]string, column int) [][]string {
 	return rows
 }
 
-// PausedText says that a queue or task is paused, and why; "" if it is not.
+// PausedText describes a pause and its reason; "" if not paused.
 func PausedText(paused bool, reason string) string {
 	switch {
 	case !paused:
@@ -322,16 +321,16 @@ func PausedText(paused bool, reason string) string {
 	return "PAUSED: " + Plain(reason)
 }
 
-// List says how values are listed: as rows of a table, and by their names.
+// List describes how values are listed, as table rows and by name.
 type List[T any] struct {
 	Heading []string
 	Row     func(*T) []string
 	Name    func(*T) string
-	// Empty is printed on standard error in the place of a table without rows; "" for the heading alone.
+	// Empty, if set, is printed to standard error instead of an empty table.
 	Empty string
 }
 
-// View returns the view that prints a list. Each of the further functions prints something below the table.
+// View returns a view that prints the list, followed by the output of the below functions.
 func (l List[T]) View(c *CLI, below ...func([]T) error) view[[]T] {
 	show := func(all []T) error {
 		if len(all) == 0 && l.Empty != "" {
@@ -352,7 +351,7 @@ func (l List[T]) View(c *CLI, below ...func([]T) error) view[[]T] {
 	return view[[]T]{show, Named(l.Name)}
 }
 
-// Table returns the rows of a list below its heading.
+// Table returns the heading and rows of the list.
 func (l List[T]) Table(all []T) [][]string {
 	rows := [][]string{l.Heading}
 	for i := range all {
@@ -361,12 +360,12 @@ func (l List[T]) Table(all []T) [][]string {
 	return rows
 }
 
-// ViewOf returns a view that shows values with show, and names what is in them.
+// ViewOf returns a view with the given functions.
 func ViewOf[T any](show func(T) error, names func(T) []string) view[T] {
 	return view[T]{show, names}
 }
 
-// Clock is a time of a schedule in its zone; an unknown zone is shown as the offset that came with it.
+// Clock formats a time in the named zone, or in its own if the zone is unknown.
 func Clock(at time.Time, zone string) string {
 	if at.IsZero() {
 		return "-"

@@ -14,13 +14,13 @@ import (
 	"tendril/internal/observe/logging"
 )
 
-// OutliveReader has writing fail, instead of ending this process, when nobody reads its output any more.
+// OutliveReader makes writes to a closed pipe fail instead of killing the process.
 func OutliveReader() {
-	// Not ignored: what we start would inherit that.
+	// Child processes would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Behind is where a writer that escapes writes to, or the writer itself.
+// Behind returns the writer behind an escaping writer, or w itself.
 func Behind(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To
@@ -28,7 +28,7 @@ func Behind(w io.Writer) io.Writer {
 	return w
 }
 
-// sameFile reports whether two writers lead to the same place.
+// sameFile reports whether two writers write to the same file.
 func sameFile(a, b io.Writer) bool {
 	f, isFile := Behind(a).(*os.File)
 	g, also := Behind(b).(*os.File)
@@ -43,7 +43,7 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && os.SameFile(fi, gi)
 }
 
-// unreadMessage stands in the place of lines that nobody read.
+// unreadMessage replaces dropped lines.
 const unreadMessage = "log lines dropped, output was not read"
 
 func reportJSON(w io.Writer, lines int) {
@@ -54,48 +54,46 @@ func reportPlain(w io.Writer, lines int) {
 	logging.New(logging.Options{Out: w, Format: logging.Text}).Warn(unreadMessage, "lines", lines)
 }
 
-// The bounds of a [lineBuffer].
+// Limits of a [lineBuffer].
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// lineBufferMost is what a reader may be behind: some 14,000 lines, a hiccup of
-	// a second and more when every one of ten thousand a second is printed, and
-	// minutes of what is printed by default; yet little for a machine's memory.
+	// lineBufferMost limits the backlog. It holds some 14,000 lines: more than a second at ten thousand lines per
+	// second, and minutes at default verbosity.
 	lineBufferMost = 4 << 20
-	// lineBufferPatience is how long an end waits for readers.
+	// lineBufferPatience limits the wait for readers at exit.
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer gathers log lines so that thousands a second do not cost a system call each, and writes them from a
-// goroutine of its own. A line waits for the delay at most, 0 for none. A reader that is gone, or does not read,
-// costs lines, never the work that they tell of: Write does not wait for it. Beyond lineBufferMost lines are left
-// out, and once the reader reads again a line stands in their place that says how many.
+// lineBuffer batches log lines to save system calls and writes them in a goroutine. A line is delayed by at most
+// delay. Write never waits for the reader: beyond lineBufferMost lines are dropped, and once the reader continues, a
+// line reports their number.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
-	report func(w io.Writer, lines int) // writes the line about those left out
+	report func(w io.Writer, lines int) // writes the line about dropped lines
 
 	mu      sync.Mutex
-	full    [][]byte // portions of lineBufferSize and more, in front of lines
+	full    [][]byte // filled portions, older than lines
 	lines   []byte
-	spare   []byte // an empty portion to go on with
-	held    int    // bytes of all of them, and of the portion that is being written
-	left    int    // lines left out and not told yet
-	due     bool   // lines are to be written now
-	writing bool   // write runs
+	spare   []byte // empty portion for reuse
+	held    int    // total bytes, including the portion being written
+	left    int    // dropped lines not reported yet
+	due     bool   // lines must be written now
+	writing bool   // write is running
 	timer   *time.Timer
-	closed  chan struct{} // made by Close, closed when all is written
+	closed  chan struct{} // created by Close; closed when everything is written
 }
 
 func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {
 	return &lineBuffer{w: w, delay: delay, report: report}
 }
 
-// Write takes whole lines. It never fails, and never waits for the reader.
+// Write accepts whole lines. It never fails or blocks.
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After the first line that is left out there are others until write has told, so that they stand in one place.
+	// Once lines are dropped, drop all until write has reported them, to keep the gap in one place.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -112,7 +110,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// add appends lines; the caller holds mu.
+// add appends lines. The caller holds mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -129,7 +127,7 @@ func (b *lineBuffer) timedFlush() {
 	b.flush(true)
 }
 
-// flush has everything written that is due, or with all also what waits; the caller holds mu.
+// flush starts writing full portions, or with all also the partial one. The caller holds mu.
 func (b *lineBuffer) flush(all bool) {
 	b.due = b.due || all
 	if !b.writing {
@@ -138,7 +136,7 @@ func (b *lineBuffer) flush(all bool) {
 	}
 }
 
-// write writes what is due, one portion after the other, until nothing is.
+// write writes portions until none is due.
 func (b *lineBuffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +163,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next takes the portion that is to be written next, nil when none is due; the caller holds mu.
+// next returns the next portion to write, or nil. The caller holds mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:
@@ -176,7 +174,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// reportLeftOut puts a line in the place of those left out; the caller holds mu.
+// reportLeftOut adds a line about dropped lines. The caller holds mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)
@@ -185,8 +183,8 @@ func (b *lineBuffer) reportLeftOut() {
 	b.add(line.Bytes())
 }
 
-// Close has what waits written, and later lines at once. What it returns is
-// closed when nothing waits any more: never, where the reader does not read.
+// Close flushes the buffer and makes later writes immediate. The returned channel is closed when everything has been
+// written, which never happens if the reader is stuck.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

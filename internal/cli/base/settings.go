@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// FewSettings are shown among a command's own flags; more are grouped by topic.
+	// FewSettings is the maximum number of options listed with a command's own flags; more are grouped by topic.
 	FewSettings = 3
-	// HelpAll is the flag that shows the options beyond the essential ones.
+	// HelpAll is the flag that includes the less common options in the help.
 	HelpAll = "help-all"
 )
 
-// TextValue is a flag whose text goes to package config as it was typed, so
-// that flags, variables and files are checked by the same rules.
+// TextValue is a flag that keeps its text for package config, so that flags, variables and files follow the same
+// rules.
 type TextValue struct {
 	kind string
 	text string
 }
 
-// String returns the text of the flag.
+// String returns the flag's text.
 func (v *TextValue) String() string { return v.text }
 
-// Set reads the flag; package config checks it later.
+// Set stores the text; package config validates it later.
 func (v *TextValue) Set(s string) error { v.text = s; return nil }
 
-// Type names the kind of value in the help.
+// Type returns the type of the value for the help.
 func (v *TextValue) Type() string { return v.kind }
 
-// OptionTable is the table of options, made once for the many commands that have options of it.
+// OptionTable returns the option table, computed once.
 var OptionTable = sync.OnceValue(config.Options)
 
-// AddSettings gives a command the flags of the options that include selects.
+// AddSettings adds flags for the options selected by include.
 func AddSettings(cmd *cobra.Command, include func(config.Option) bool) {
 	added := 0
 	for _, o := range OptionTable() {
@@ -73,12 +73,12 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	}
 }
 
-// LoadSettings reads all settings for a command: its flags, the environment, files and the bundle.
+// LoadSettings loads the settings for a command from flags, environment, files and bundle.
 func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
 	return c.ReadSettings(cmd, b, nil)
 }
 
-// ReadSettings is loadSettings with a settings file that may not be on disk yet; nil for the one that is found.
+// ReadSettings is like LoadSettings with a settings file that may not be on disk yet; nil means the default file.
 func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -90,7 +90,7 @@ func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.Fi
 		Root: os.Geteuid() == 0, Free: c.Free})
 }
 
-// PrintWarnings prints problems that do not end the command.
+// PrintWarnings prints problems that are not fatal.
 func (c *CLI) PrintWarnings(warnings ...yamlfile.Problem) {
 	for _, w := range warnings {
 		c.PrintErrf("warning: %s\n", Plain(w.String()))
@@ -100,7 +100,7 @@ func (c *CLI) PrintWarnings(warnings ...yamlfile.Problem) {
 	}
 }
 
-// BundleWarnings are what is done with a bundle in spite of a flaw, and the parts of it that are not used.
+// BundleWarnings returns warnings about a bundle, including its unused parts.
 func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil
@@ -114,8 +114,7 @@ func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 	return warnings
 }
 
-// SingleDash turns the long flags of Workerless that were written with one
-// dash ("-concurrency=5") into tendril's own form.
+// SingleDash converts long flags with a single dash ("-concurrency=5"), as used by Workerless.
 func SingleDash(args []string) (fixed []string, noticed bool) {
 	for i, a := range args {
 		if a == "--" {
@@ -130,13 +129,13 @@ func SingleDash(args []string) (fixed []string, noticed bool) {
 	return fixed, noticed
 }
 
-// IsFlag reports whether an option or an alias of one has this name.
+// IsFlag reports whether name is an option or an alias.
 func IsFlag(name string) bool {
 	o, found := config.Lookup(name)
 	return found && (o.Name == name || slices.Contains(o.Aliases, name))
 }
 
-// OriginOf says which layer set a value, and where.
+// OriginOf returns the layer and place that set a value.
 func OriginOf(v api.OptionValue) config.Origin {
 	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
 }

@@ -13,16 +13,16 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled is standard output for lines with colours; nil where there are none.
+// styled returns standard output for coloured text, or nil if colours are off.
 func styled(c *CLI) io.Writer {
-	// What is written through another writer, such as one that renames a folder, is escaped behind it.
+	// Other writers, such as one that renames a folder, escape everything.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
 		return &terminal.Writer{To: w.To, Colors: true}
 	}
 	return nil
 }
 
-// PrintCells prints one line.
+// PrintCells prints a line.
 func PrintCells(c *CLI, l Cells) error {
 	w, color := io.Writer(c.Out), false
 	if s := styled(c); s != nil {
@@ -32,7 +32,7 @@ func PrintCells(c *CLI, l Cells) error {
 	return err
 }
 
-// printStyled prints rows in columns: headings and names faint, states in their colours.
+// printStyled prints a table with faint headings and coloured states.
 func printStyled(w io.Writer, rows [][]string) error {
 	heading := len(rows) > 0 && isHeading(rows[0])
 	var widths []int
@@ -68,12 +68,12 @@ func printStyled(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// isHeading reports whether a row names columns: those of facts begin with a name in small letters.
+// isHeading reports whether a row is a heading. Rows of facts start with a lower-case name.
 func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// stateStyle is the colour of a cell by its words, in columns that hold states; other columns hold what others wrote.
+// stateStyle returns the colour of a cell in a state column. Other columns may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
@@ -98,7 +98,7 @@ func stateStyle(column, text string) Style {
 	return HealthStyle(health.Status(text))
 }
 
-// ReadyStyle is the colour of an environment as a whole.
+// ReadyStyle returns the colour of an environment's state.
 func ReadyStyle(st *api.Status) Style {
 	for i := range st.Workers {
 		if st.Workers[i].Paused {
@@ -111,11 +111,11 @@ func ReadyStyle(st *api.Status) Style {
 	return Red
 }
 
-// Style is a colour of text, as a parameter of the sequence that chooses it; "" for none.
+// Style is the SGR parameter of a text style; "" for none.
 type Style string
 
 const (
-	// PlainText is text as it is.
+	// PlainText is unstyled.
 	PlainText Style = ""
 	// Bold is for names.
 	Bold Style = "1"
@@ -123,9 +123,9 @@ const (
 	Faint Style = "2"
 	// Red is for failures.
 	Red Style = "31"
-	// Green is for what is in order.
+	// Green is for healthy states.
 	Green Style = "32"
-	// Yellow is for what is paused or needs attention.
+	// Yellow is for paused or doubtful states.
 	Yellow Style = "33"
 
 	cyan Style = "36"
@@ -137,10 +137,10 @@ type Cell struct {
 	Style Style
 }
 
-// Cells is one line.
+// Cells is a line of cells.
 type Cells []Cell
 
-// Render is a line as text for the terminal.
+// Render returns the line as terminal output.
 func (l Cells) Render(width int, color bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -157,7 +157,7 @@ func (l Cells) Render(width int, color bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// CutWidth is the beginning of a text that takes at most width columns, with … where something is left out.
+// CutWidth truncates a text to width columns, ending in … if something was cut.
 func CutWidth(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
@@ -176,7 +176,7 @@ func CutWidth(text string, width int) string {
 	return text[:end] + "…"
 }
 
-// HealthStyle is the colour of a status.
+// HealthStyle returns the colour of a health status.
 func HealthStyle(s health.Status) Style {
 	switch s {
 	case health.Ok:
@@ -191,10 +191,10 @@ func HealthStyle(s health.Status) Style {
 	return PlainText
 }
 
-// Text returns a text in this style.
+// Text returns a cell in this style.
 func (s Style) Text(text string) Cell { return Cell{text, s} }
 
-// Heading returns the names of columns.
+// Heading returns a line of column names.
 func Heading(names ...string) Cells {
 	var line Cells
 	for _, name := range names {

@@ -12,23 +12,23 @@ import (
 	"golang.org/x/term"
 )
 
-// ScreenTerminal is a terminal that shows frames instead of lines, until it is restored.
+// ScreenTerminal is a terminal in full-screen mode.
 type ScreenTerminal struct {
 	in, Out *os.File
 	state   *term.State
 	once    sync.Once
 }
 
-// The sequences of a screen: another buffer than that of the shell, no cursor, and no line breaks by the terminal.
+// Control sequences: alternate screen, hidden cursor, no automatic line breaks.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-	frameBegin  = "\x1b[?2026h\x1b[H" // the terminal shows it whole
+	frameBegin  = "\x1b[?2026h\x1b[H" // synchronized update
 	clearLine   = "\x1b[2K"
 	frameEnd    = "\x1b[?2026l"
 )
 
-// OpenScreen prepares the terminal. Whoever calls it must call restore, however it ends.
+// OpenScreen switches to full-screen mode. The caller must call Restore.
 func OpenScreen(in, out *os.File) (*ScreenTerminal, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenScreen(in, out *os.File) (*ScreenTerminal, error) {
 	return s, nil
 }
 
-// Restore makes the terminal what it was. Further calls do nothing.
+// Restore restores the terminal. Further calls do nothing.
 func (s *ScreenTerminal) Restore() (err error) {
 	s.once.Do(func() {
 		_, written := io.WriteString(s.Out, LeaveScreen)
@@ -50,7 +50,7 @@ func (s *ScreenTerminal) Restore() (err error) {
 	return err
 }
 
-// Size is that of the window; 80 columns and 24 lines where the terminal does not know.
+// Size returns the size of the window, or 80 × 24 if unknown.
 func (s *ScreenTerminal) Size() (width, height int) {
 	width, height, err := term.GetSize(int(s.Out.Fd()))
 	if err != nil || width < 1 || height < 1 {
@@ -59,7 +59,7 @@ func (s *ScreenTerminal) Size() (width, height int) {
 	return width, height
 }
 
-// Draw shows lines, which contain no line breaks.
+// Draw displays lines, which must not contain line breaks.
 func (s *ScreenTerminal) Draw(lines []string) error {
 	var frame strings.Builder
 	frame.WriteString(frameBegin)
@@ -67,14 +67,14 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 		if i > 0 {
 			frame.WriteString("\r\n")
 		}
-		frame.WriteString(clearLine + l) // clearing behind a full line would take its last character
+		frame.WriteString(clearLine + l) // clearing after a full line would erase its last character
 	}
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())
 	return err
 }
 
-// Keys that have a name; others are the character that they type.
+// Named keys; other keys are the character typed.
 const (
 	KeyUp        = "up"
 	KeyDown      = "down"
@@ -86,14 +86,14 @@ const (
 	KeyInterrupt = "\x03"
 )
 
-// keySequences are what terminals send for the keys.
+// keySequences maps terminal input to keys.
 var keySequences = []struct{ sequence, key string }{
 	{"\x1b[A", KeyUp}, {"\x1bOA", KeyUp}, {"\x1b[B", KeyDown}, {"\x1bOB", KeyDown}, {"\x1b[5~", KeyPageUp},
 	{"\x1b[6~", KeyPageDown}, {"\x1b[H", KeyHome}, {"\x1bOH", KeyHome}, {"\x1b[1~", KeyHome}, {"\x1b[F", KeyEnd},
 	{"\x1bOF", KeyEnd}, {"\x1b[4~", KeyEnd},
 }
 
-// KeysOf are the keys in what a terminal sent. Sequences that are not known are left out.
+// KeysOf parses terminal input. It skips unknown sequences.
 func KeysOf(sent []byte) (keys []string) {
 next:
 	for len(sent) > 0 {
@@ -110,7 +110,7 @@ next:
 		if len(sent) == 1 {
 			return append(keys, KeyEscape)
 		}
-		// The end of a sequence is a letter or ~.
+		// A sequence ends with a letter or ~.
 		end := 2
 		for end < len(sent) && !(sent[end] >= '@' && sent[end] <= '~') {
 			end++
@@ -120,8 +120,8 @@ next:
 	return keys
 }
 
-// ReadKeys sends the keys that are typed, and closes the channel at the end of the input. It waits for a key when ctx
-// ends, and ends with the process then.
+// ReadKeys sends typed keys and closes the channel at the end of the input. It cannot be interrupted: when ctx ends,
+// it returns after the next key.
 func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)

@@ -15,8 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// Verb makes the RunE of a command that works on a running environment or on Amazon SQS: INT and TERM end its
-// context, so that it can give back what it holds, and an error gets its exit status and hints.
+// Verb returns the RunE of a command that uses a running environment or Amazon SQS. SIGINT and SIGTERM cancel its
+// context, so that it can release messages. Errors get an exit status and hints.
 func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -29,8 +29,8 @@ func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
-// Dial returns a client of the environment that a command asks. It is closed when the command ends, and sends nothing
-// that would change something in a dry run.
+// Dial returns a client of the selected environment. It is closed at the end of the command, and is read-only in a
+// dry run.
 func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Bodies = true // who types a command has asked for them
+	client.Bodies = true // typing a command counts as a request for bodies
 	if IsDryRun(cmd) {
 		client.OnlyRead()
 	}
@@ -48,7 +48,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	return client, nil
 }
 
-// Prints makes a command get one value, and print it as -o says.
+// Prints implements a command that prints one value in the format of -o.
 func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	as view[T]) {
 	f := AddOutput(cmd)
@@ -70,7 +70,7 @@ func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	return f.Print(c, value, names, func() error { return as.show(value) })
 }
 
-// Asks makes a command ask the running environment for the value that it prints.
+// Asks implements a command that prints a value from the running environment.
 func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
 	as view[T]) {
 	AddDataDir(cmd)
@@ -83,7 +83,7 @@ func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Clie
 	}, as)
 }
 
-// Family is a command that only has subcommands.
+// Family returns a command with subcommands only.
 func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -91,10 +91,10 @@ func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// Argument is the only argument of a command, "" where there is none.
+// Argument returns the only argument of a command, or "".
 func Argument(args []string) string { return strings.Join(args, "") }
 
-// CheckLimit refuses a --limit that lists nothing.
+// CheckLimit validates a --limit.
 func CheckLimit(limit int) error {
 	if limit < 1 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 or more")
@@ -102,7 +102,7 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// CheckShown refuses a --limit that the console does not take.
+// CheckShown validates a --limit against the console's maximum.
 func CheckShown(limit int) error {
 	if limit < 1 || limit > 1000 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
@@ -110,7 +110,7 @@ func CheckShown(limit int) error {
 	return nil
 }
 
-// Explained gives errors of the console and of queues their exit status and hints; others stay what they are.
+// Explained adds exit status and hints to errors of the console and of queues.
 func Explained(err error) error {
 	var reported *ExitError
 	var said *api.Error
@@ -131,7 +131,7 @@ func Explained(err error) error {
 	return err
 }
 
-// refusedHint says what to do when a queue refused a message, in the words of SQS; "" for other refusals.
+// refusedHint returns a hint for a message refused by SQS, or "".
 func refusedHint(code, message string) string {
 	switch {
 	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):

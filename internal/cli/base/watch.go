@@ -16,15 +16,15 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// watch prints the block of a command again and again.
+// watch repeats a command's output.
 type watch struct {
 	cli      *CLI
 	cmd      *cobra.Command
 	interval time.Duration
-	block    func() error // prints one
+	block    func() error // prints the output once
 }
 
-// AddWatch gives a command that prints one value the flags --watch and --interval.
+// AddWatch adds the flags --watch and --interval to a command that prints one value.
 func AddWatch(c *CLI, cmd *cobra.Command) {
 	w := &watch{cli: c, cmd: cmd, interval: time.Second}
 	once := cmd.RunE
@@ -49,7 +49,7 @@ func AddWatch(c *CLI, cmd *cobra.Command) {
 	}
 }
 
-// CheckInterval refuses an --interval that nobody can follow.
+// CheckInterval validates --interval.
 func CheckInterval(interval time.Duration) error {
 	if interval < 100*time.Millisecond || interval > time.Hour {
 		return Usagef("--interval %s is out of range", interval).Hint("use 100ms to 1h")
@@ -57,7 +57,7 @@ func CheckInterval(interval time.Duration) error {
 	return nil
 }
 
-// print prints one block below the other until ctx ends.
+// print prints the output repeatedly until ctx ends.
 func (w *watch) print(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
@@ -89,7 +89,7 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// take returns the lines of one block, what it prints on standard error included.
+// take returns the lines of one output, including standard error.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
 	out, talk := w.cli.Out, w.cli.Err
@@ -101,8 +101,8 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// draw shows block after block in the same place, until a key or a signal ends it. After the first one, an error keeps
-// the last block on the screen.
+// draw repeats the output in place until a key or signal ends it. After a first success, errors keep the last output
+// on the screen.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {
@@ -149,15 +149,15 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	}
 }
 
-// watchFrame is a block and what stands around it.
+// watchFrame is an output with its footer.
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string // why the newest look brought nothing; "" when it did
+	lost   string // error of the latest attempt, or ""
 	scroll int
 }
 
-// visible are the lines that fit the screen, and a last one with the time and the keys.
+// visible returns the lines that fit the screen, and a footer with the time and the keys.
 func (f *watchFrame) visible(width, height int) []string {
 	room := max(height-1, 0)
 	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
@@ -175,7 +175,7 @@ func (f *watchFrame) visible(width, height int) []string {
 	return append(shown, CutWidth(Plain(footer), width))
 }
 
-// Scrolled is how many lines are above the screen after a key, where there are enough.
+// Scrolled returns the scroll position after a key. The caller limits it to the length of the text.
 func Scrolled(scroll int, key string, page int) int {
 	switch key {
 	case KeyUp, "k":
