@@ -77,7 +77,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 	})
 }
 
-// readyToDeploy returns the versions of the app. It fails where no deployment could begin now.
+// readyToDeploy returns the versions of the app. It fails if a deployment could not start now.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.Versions(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacing names the version that serves, after " in the place of"; "" where none is known.
+// replacing describes the version that would be replaced, or returns "".
 func replacing(all []api.AppVersion) string {
 	for i := range all {
 		if all[i].State == api.VersionLive {
@@ -101,7 +101,7 @@ func replacing(all []api.AppVersion) string {
 	return ""
 }
 
-// ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
+// ownFolder returns the working folder if the environment was started there and it contains a runnable app, or "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -114,7 +114,7 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 	return here, nil
 }
 
-// planAbort ends the deployment that is in progress; the previous version serves on.
+// planAbort aborts the deployment in progress.
 func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 	return base.PlanOf(func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
@@ -138,7 +138,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 	})
 }
 
-// deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
+// deployAndFollow starts a deployment, reports its progress and prints the result.
 func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f base.Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(ctx, c, client, begin)
@@ -158,9 +158,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// checkCandidate reads what is to be deployed, so that a mistake in it is told before
-// anything is begun, and returns its absolute path; "" for what runs now. appliesMachine says whether the environment
-// applies the sections that change the machine.
+// checkCandidate validates the folder or archive before deployment and returns its absolute path; "" stands for the
+// current version. With appliesMachine, the environment applies the sections that change the machine.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
@@ -178,7 +177,7 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	return filepath.Abs(path)
 }
 
-// explainRefusal prints what the failing step wrote, and returns the error.
+// explainRefusal prints the output of the failed step and returns err.
 func explainRefusal(c *base.CLI, err error) error {
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
@@ -192,7 +191,7 @@ func explainRefusal(c *base.CLI, err error) error {
 
 const deployTick = 200 * time.Millisecond
 
-// followDeployment begins a deployment and tells what happens until it is over.
+// followDeployment starts a deployment and reports its progress.
 func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
 	before, err := client.Status(ctx)
@@ -217,7 +216,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case o := <-over:
 			return o.result, o.err
 		case <-tick.C:
-			// A status that does not come is no reason to stop: the outcome will.
+			// Ignore errors: the result arrives separately.
 			now, err := client.Status(ctx)
 			if err != nil || now.Deployment == nil || before.Deployment != nil &&
 				now.Deployment.Since.Equal(before.Deployment.Since) {
@@ -231,7 +230,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	}
 }
 
-// StepText says what a deployment is doing.
+// StepText describes the current step of a deployment.
 func StepText(d *api.Deployment) string {
 	from, to := base.Plain(d.From), base.Plain(d.To)
 	if from == "" {
@@ -286,7 +285,7 @@ folder: if the new version does not become ready, the old one keeps running (exi
 	})
 }
 
-// wouldReload names the settings that a reload finds changed.
+// wouldReload lists the settings a reload would change.
 func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
 	d, err := client.Describe(ctx)
 	if err != nil {
@@ -378,7 +377,7 @@ func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
 }
 
-// drainEnvironment drains the environment and waits for its end.
+// drainEnvironment drains the environment and waits until its process has exited.
 func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)

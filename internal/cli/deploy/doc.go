@@ -1,2 +1,2 @@
-// Package deploy changes the version of the app, its processes and its settings while it runs.
+// Package deploy changes the version, processes and settings of a running app.
 package deploy

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// restarted is what 'tendril restart' prints for programs.
+// restarted is the JSON output of 'tendril restart'.
 type restarted struct {
 	Process string `json:"process"`
 }

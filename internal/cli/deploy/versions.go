@@ -38,7 +38,7 @@ var versionList = base.List[api.AppVersion]{
 	},
 }
 
-// versionText is the number of a version, and of the one that it is again.
+// versionText formats the number of a version, and the number it restores.
 func versionText(v *api.AppVersion) string {
 	if v.Of != 0 {
 		return fmt.Sprintf("%d (%d again)", v.Number, v.Of)

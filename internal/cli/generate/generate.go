@@ -19,43 +19,43 @@ type Plan struct {
 	Name string
 	// Args are the flags of 'tendril up', as "--name=value".
 	Args []string
-	// Secrets are the names of variables that hold settings, and whose values are secret.
+	// Secrets are the names of environment variables with secret settings.
 	Secrets []string
-	// App means that tendril starts an app, Beside that messages go to an app that is started elsewhere. With neither they
-	// go to a function.
+	// App means that tendril starts an app, Beside that it delivers to an app started elsewhere. With neither it
+	// delivers to a function.
 	App, Beside bool
-	// Folder is the app's on this machine, or the working folder; Command the app's program and arguments where these
-	// were given, else nil; and AppCommand the line of its Procfile.
+	// Folder is the app's local folder, or the working folder. Command is the app's program and arguments if given.
+	// AppCommand is the line of its Procfile.
 	Folder     string
 	Command    []string
 	AppCommand string
-	// AppPort is where the app listens.
+	// AppPort is the port of the app.
 	AppPort int
 	Runtime Runtime
 	// Image and TendrilImage are the images of the app and of tendril.
 	Image, TendrilImage string
-	// Embedded means that queues are embedded, and AWS that a part of the environment is on AWS, in Account and Region.
+	// Embedded means that queues are embedded. AWS means that the environment uses AWS, in Account and Region.
 	Embedded, AWS   bool
 	Account, Region string
-	// ShutdownTimeout, AppGrace and AppReadyTimeout are how long stops and starts take.
+	// ShutdownTimeout, AppGrace and AppReadyTimeout are limits of shutdown and startup.
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
 
 // Runtime is the base of an image of the app.
 type Runtime struct {
 	Image string
-	// Steps are the instructions that install what the app needs, before its files are copied.
+	// Steps are instructions that install dependencies before the app's files are copied.
 	Steps []string
 }
 
-// File is one file, with where it belongs on the machine; without a folder where that is anywhere.
+// File is a generated file. Path has a folder if it has a fixed place on the machine.
 type File struct {
 	Path, Text string
-	// Beside means that it goes into the folder of the first file, unless there is one of that name, and is not printed.
+	// Beside means that it is written to the folder of the first file, unless it exists there, and is not printed.
 	Beside bool
 }
 
-// dockerIgnore keeps secrets, history and files that an image builds itself out of the image.
+// dockerIgnore excludes secrets, history and files installed by the image itself.
 var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
 .env
 *.env
@@ -69,16 +69,16 @@ Dockerfile
 compose.yaml
 `}
 
-// margin is how much longer a platform waits than the drain and the stop of the app take.
+// margin is added to the limits of shutdown.
 const margin = 20 * time.Second
 
-// StopDelay is how long the platform has to wait before it kills.
+// StopDelay returns the time the platform must wait before it kills the process.
 func (p *Plan) StopDelay() time.Duration { return p.ShutdownTimeout + p.AppGrace + margin }
 
-// StartDelay is how long the platform has to wait for a start.
+// StartDelay returns the time the platform must wait for startup.
 func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/2 }
 
-// Names and numbers that do not come from the settings.
+// Values that are not in the settings.
 const (
 	appFolder   = "/srv/app" // in an image
 	replicas    = 2
@@ -87,7 +87,7 @@ const (
 
 var notInLabel = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// Label is a name as Kubernetes takes it: at most 50 lower case letters, digits and dashes between.
+// Label converts a name for Kubernetes: at most 50 lower-case letters, digits and dashes.
 func Label(name string) string {
 	label := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if label = label[:min(len(label), 50)]; label == "" {
@@ -96,7 +96,7 @@ func Label(name string) string {
 	return strings.TrimRight(label, "-")
 }
 
-// Systemd returns the unit of the environment. With split the app has a unit of its own.
+// Systemd returns the environment's unit. With split the app gets its own unit.
 func Systemd(p *Plan, split bool) []File {
 	v := newView(p)
 	v.Unit = "tendril-" + p.Name
@@ -119,12 +119,12 @@ func Systemd(p *Plan, split bool) []File {
 	return files
 }
 
-// Docker returns the Dockerfile of an image of the app with tendril in it, or of tendril with its settings.
+// Docker returns the Dockerfile of an image of the app with tendril, or of tendril with its settings.
 func Docker(p *Plan) []File {
 	return p.image(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
 }
 
-// image adds the files that an image of the app needs beside the first one.
+// image adds the other files needed to build an image of the app.
 func (p *Plan) image(first File) []File {
 	if !p.App {
 		return []File{first}
@@ -132,12 +132,12 @@ func (p *Plan) image(first File) []File {
 	return []File{first, dockerIgnore}
 }
 
-// Compose returns the file of Docker Compose.
+// Compose returns the file for Docker Compose.
 func Compose(p *Plan) []File {
 	return p.image(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
 }
 
-// Kubernetes returns the manifest: tendril beside the app in one pod, or with it in one container.
+// Kubernetes returns the manifest, with tendril as a sidecar of the app or with both in one container.
 func Kubernetes(p *Plan) []File {
 	if p.Beside {
 		return []File{{Path: p.Name + ".yaml", Text: newView(p).render("sidecar.yaml")}}
@@ -169,12 +169,12 @@ func newView(p *Plan) *view {
 	return v
 }
 
-// InHome reports whether the app lies where ProtectHome would hide it.
+// InHome reports whether ProtectHome would hide the app.
 func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
 }
 
-// containerCommand is the command line behind the program in a container.
+// containerCommand returns the arguments of tendril in a container.
 func (v *view) containerCommand() []string {
 	command := append([]string{"up"}, v.Args...)
 	if v.App && len(v.Plan.Command) == 0 {
@@ -202,12 +202,12 @@ var templates = sync.OnceValue(func() *template.Template {
 func (v *view) render(name string) string {
 	var b strings.Builder
 	if err := templates().ExecuteTemplate(&b, name+".tmpl", v); err != nil {
-		panic(err) // a template that does not fit the view, which the tests show
+		panic(err) // an error in the template, covered by tests
 	}
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// unitWord is one word of a command line in a unit of systemd, which would expand "%" and "$".
+// unitWord quotes a word for a command line in a systemd unit, where "%" and "$" are special.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

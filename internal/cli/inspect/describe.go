@@ -20,7 +20,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// describeTimeout bounds what is asked of AWS.
+// describeTimeout limits calls to AWS.
 const describeTimeout = 20 * time.Second
 
 // NewDescribe returns the command 'tendril describe'.
@@ -64,8 +64,8 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 	return cmd
 }
 
-// AskRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
-// where it cannot be asked, and where the command line says what to describe; the last two are told.
+// AskRunning returns the description of the running environment. It returns nil if none runs, or, with a notice, if
+// it is unreachable or the command line describes a different one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -104,7 +104,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// givenArguments names an argument or a flag that says what 'tendril up' is to run; "" for none.
+// givenArguments returns an argument or flag that describes an environment to start, or "".
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])
@@ -154,7 +154,7 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 	return nil
 }
 
-// describedFacts is what there is once, below a heading.
+// describedFacts returns the facts of the environment as a whole.
 func describedFacts(d *api.Description) [][]string {
 	rows := base.Table{{"ENVIRONMENT", d.Environment}}
 	if d.Running {
@@ -258,7 +258,7 @@ func describedPlaces(ports, files []api.Place) [][]string {
 	return rows
 }
 
-// DescribedOptions is a table of options with the place that set each; those at their default only on request.
+// DescribedOptions returns a table of options with their origin. Options at their default are included with defaults.
 func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {
@@ -269,7 +269,7 @@ func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	return rows
 }
 
-// DescribedChanges is a table of the options that the files have changed since the process read them.
+// DescribedChanges returns a table of options changed in the files since the process read them.
 func DescribedChanges(all []api.OptionChange) [][]string {
 	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
 	for _, o := range all {
@@ -278,7 +278,7 @@ func DescribedChanges(all []api.OptionChange) [][]string {
 	return rows
 }
 
-// TakesEffect says after which act a change is in force.
+// TakesEffect names the action that applies a change.
 func TakesEffect(o api.OptionChange) string {
 	if o.Restart {
 		return "a restart"
@@ -286,7 +286,7 @@ func TakesEffect(o api.OptionChange) string {
 	return "'tendril reload'"
 }
 
-// ExplanationOf is what the running process says of an option.
+// ExplanationOf returns the running process's explanation of an option.
 func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 	said, _ := d.Option(o.Name)
 	e := &config.Explanation{Option: o, Value: said.Value, From: base.OriginOf(said.OptionValue)}

@@ -1,5 +1,6 @@
-// Package inspect shows what environments do and did.
+// Package inspect reports the state and history of environments.
 //
-// ps, status, health, top, describe, doctor, events, logs, scale and instances ask the running environment. Where none
-// runs, describe and doctor look at what 'tendril up' would run, and events and logs read the files that it left.
+// ps, status, health, top, describe, doctor, events, logs, scale and instances ask the running environment. If none
+// runs, describe and doctor examine the one 'tendril up' would start, and events and logs read the files of the last
+// one.
 package inspect

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/observe/doctor"
 )
 
-// doctorTimeout bounds what is asked of others.
+// doctorTimeout limits remote checks.
 const doctorTimeout = 25 * time.Second
 
 // NewDoctor returns the command 'tendril doctor'.
@@ -65,7 +65,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-// examine asks the running environment, or looks at what the arguments would run.
+// examine asks the running environment, or examines the one the arguments would start.
 func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
@@ -101,8 +101,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	return &e, nil
 }
 
-// otherProgram is the path of the program that an environment runs where it is another file than ours; "" where it is
-// the same, and where that is not known.
+// otherProgram returns the path of an environment's executable if it differs from this one; "" if equal or unknown.
 func otherProgram(theirs api.Program) string {
 	ours := api.ThisProgram()
 	if ours.ID == "" || ours.ID == theirs.ID {
@@ -120,14 +119,14 @@ func count(all []doctor.Finding, level doctor.Level) (n int) {
 	return n
 }
 
-// printFindings prints a line for each finding, and below it the reason and the remedy.
+// printFindings prints a line per finding, followed by reason and remedy.
 func printFindings(c *base.CLI, e *doctor.Examination) {
 	about := "what 'tendril up' would run"
 	if e.Running {
 		about = "the running environment"
 	}
 	c.Printf("%s %s\n", about, base.Plain(e.Environment))
-	const below = "                                " // the column of what is so
+	const below = "                                " // the column of the findings' text
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		c.Printf("%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))
@@ -142,8 +141,8 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 
-// dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
-// command line says what to look at, which is told.
+// dialUnlessGiven connects to the running environment. It returns nil if none runs, or, with a notice, if the command
+// line describes a different one.
 func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {

@@ -99,7 +99,7 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	return cmd
 }
 
-// storedEvents shows the events of an environment that does not run; notRunning says so.
+// storedEvents prints the events of a stopped environment. If there are none it returns notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -117,7 +117,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents shows events that came newest first.
+// printEvents prints events in reverse order.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	slices.Reverse(events)
 	return base.PrintValue(c, format, append([]eventlog.Event{}, events...),
@@ -208,8 +208,8 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 	return cmd
 }
 
-// knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
-// no file of it. client is nil where no environment runs.
+// knowProcess rejects a process that has no log lines: it is not in the app, or has no log file. The client is nil if
+// no environment runs.
 func knowProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
@@ -241,7 +241,7 @@ func knowProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *a
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// processNames returns a function that names the process of a line, and "" for one that it has named before.
+// processNames returns a function that returns the process of a line, or "" after its first occurrence.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {
@@ -253,7 +253,7 @@ func processNames() func(*eventlog.Line) string {
 	}
 }
 
-// streamEnd says why nothing more comes.
+// streamEnd reports the end of a stream.
 func streamEnd(c *base.CLI, err error) error {
 	if err == nil || errors.Is(err, api.ErrNotRunning) {
 		c.PrintErrln("the environment has stopped")
@@ -262,7 +262,7 @@ func streamEnd(c *base.CLI, err error) error {
 	return err
 }
 
-// eventText is one line such as
+// eventText formats an event, for example:
 //
 //	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
 func eventText(e *eventlog.Event) string {
@@ -280,7 +280,7 @@ func eventText(e *eventlog.Event) string {
 	return b.String()
 }
 
-// lineText is one line such as
+// lineText formats a log line, for example:
 //
 //	2026-01-02 03:04:05Z  web-2    | listening on port 8080
 func lineText(l *eventlog.Line) string {

@@ -59,7 +59,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 	return cmd
 }
 
-// scaleAnswer is what 'tendril scale' prints: what waits, the size wanted, and how that was decided.
+// scaleAnswer is the JSON output of 'tendril scale'.
 type scaleAnswer struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
@@ -67,7 +67,7 @@ type scaleAnswer struct {
 	api.ScaleDecisions
 }
 
-// inputTexts are backlog, age, busy slots and CPU.
+// inputTexts formats backlog, age, busy slots and CPU.
 func inputTexts(in *api.ScaleInputs) []string {
 	if in == nil {
 		return []string{"-", "-", "-", "-"}

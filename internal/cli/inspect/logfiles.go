@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	readOfLog   = 1 << 20 // bytes that are read at the end of a log file
+	readOfLog   = 1 << 20 // bytes read from the end of a log file
 	longestLine = 64 << 10
 )
 
-// storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
-// says so. The limit holds for each file.
+// storedLines returns the last lines of a stopped environment's log files, with the limit applied per file. Without
+// log files it returns notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -66,8 +66,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// lastLines returns the last lines of a file that f selects, among those in its last MiB. Each is a copy of template
-// with its text.
+// lastLines returns the lines selected by f in the last MiB of a file. Each is a copy of template with its text.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
@@ -79,7 +78,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
 	for text.Scan() {
-		if cut { // the first line is incomplete
+		if cut { // skip the incomplete first line
 			cut = false
 			continue
 		}
@@ -95,7 +94,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// openTail opens a regular file at its last limit bytes. cut reports whether it left out bytes before them.
+// openTail opens a regular file at its last limit bytes. The bool cut reports whether earlier bytes were skipped.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

@@ -52,7 +52,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 	return cmd
 }
 
-// openBrowser opens a link in the browser of the person at this machine.
+// openBrowser opens a link in the local browser.
 func openBrowser(c *base.CLI, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {
@@ -62,7 +62,7 @@ func openBrowser(c *base.CLI, link string) error {
 	}
 	browser := exec.Command(program, link)
 	browser.Env = slices.DeleteFunc(slices.Clone(c.Environ), func(entry string) bool {
-		return strings.HasPrefix(entry, "TENDRIL_") // our settings, some of which are secret
+		return strings.HasPrefix(entry, "TENDRIL_") // our settings, some of them secret
 	})
 	if err := browser.Start(); err != nil {
 		return err

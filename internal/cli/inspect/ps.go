@@ -21,7 +21,7 @@ type runningEnvironment struct {
 	Folder  string `json:"folder,omitempty"`
 	DataDir string `json:"data_dir"`
 	PID     int    `json:"pid"`
-	// State and Health are those of the status; Problem says why they are not known.
+	// State and Health come from the status; Problem is the reason if they are unknown.
 	State    string    `json:"state,omitempty"`
 	Health   string    `json:"health,omitempty"`
 	Problem  string    `json:"problem,omitempty"`
@@ -31,7 +31,7 @@ type runningEnvironment struct {
 	Started  time.Time `json:"started_at"`
 }
 
-// psPatience is how long one environment may take to tell its state.
+// psPatience limits the time to query one environment.
 const psPatience = 2 * time.Second
 
 // NewPS returns the command 'tendril ps'.
@@ -61,7 +61,7 @@ The other commands ask the environment of the working folder, else the only one 
 	return cmd
 }
 
-// knownDirectories are the data directories of the state folder, and the one that the variables name.
+// knownDirectories returns the data directories in the state folder, and the one in TENDRIL_DATA_DIR.
 func knownDirectories(c *base.CLI) []string {
 	dirs := api.DataDirectories(config.StateFolder(c.Environ, os.Geteuid() == 0))
 	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {

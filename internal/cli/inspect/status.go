@@ -98,7 +98,7 @@ func printStatus(c *base.CLI, st *api.Status) error {
 	return nil
 }
 
-// healthText is the first line: the state, and whether it is ready.
+// healthText formats the first line: state and readiness.
 func healthText(st *api.Status) string {
 	var words []string
 	if st.State != "" {
@@ -193,8 +193,7 @@ func problemTable(problems []api.Problem) [][]string {
 	return rows
 }
 
-// stateLines are what else is to say of the environment as a whole: its health,
-// its newest deployment, and messages that end the app.
+// stateLines describes the environment's health, latest deployment and poison messages.
 func stateLines(st *api.Status) (lines []string) {
 	if st.Health != nil {
 		lines = append(lines, "health: "+reportText(st.Health))
@@ -208,8 +207,7 @@ func stateLines(st *api.Status) (lines []string) {
 	return lines
 }
 
-// breakerLines say which queues stand still since what they deliver to fails, and
-// which are received from for a trial.
+// breakerLines lists queues stopped by a circuit breaker, and queues receiving for a trial.
 func breakerLines(st *api.Status) (lines []string) {
 	for _, l := range st.Limits {
 		if l.Breaker != "open" {
@@ -266,7 +264,7 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText says how a queue fares among others and under its limits; "" as an empty body.
+// paceText describes a queue's pace, its share and its limits, or returns "".
 func paceText(w *api.Worker) string {
 	var words []string
 	if w.LimitedBy != "" {
@@ -323,7 +321,7 @@ func limitText(l *api.Limit) string {
 	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
-// scalingText says what size is wanted, within which bounds, and what changed it last.
+// scalingText describes the desired size, its bounds and the latest decision.
 func scalingText(s *api.Scaling) string {
 	what := "processes on this machine"
 	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
@@ -395,7 +393,7 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 	return cmd
 }
 
-// reportText is a status in one word with its colour, and a line for each cause.
+// reportText formats a health status with its colour, and a line per cause.
 func reportText(r *health.Report) string {
 	text := fmt.Sprintf("%s (%s)", r.Status, r.Color)
 	if !r.Since.IsZero() {
@@ -407,7 +405,7 @@ func reportText(r *health.Report) string {
 	return text
 }
 
-// printReport prints a status after a prefix, and a line for each cause.
+// printReport prints a health status after a prefix, and a line per cause.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	first, causes, _ := strings.Cut(reportText(r), "\n")
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})

@@ -60,7 +60,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 	return cmd
 }
 
-// printTop prints one frame, of any height.
+// printTop prints one frame of unlimited height.
 func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
@@ -87,7 +87,7 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	return nil
 }
 
-// topLook is what the environment said, or why it did not.
+// topLook is the state of the environment, or an error.
 type topLook struct {
 	client *api.Client
 	status api.Status
@@ -95,7 +95,7 @@ type topLook struct {
 	err    error
 }
 
-// lookTimeout bounds one look and one act.
+// lookTimeout limits a query or an action.
 const lookTimeout = 10 * time.Second
 
 func lookAt(ctx context.Context, client *api.Client) (look topLook) {
@@ -104,24 +104,24 @@ func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 	if look.status, look.err = client.Status(ctx); look.err != nil {
 		return look
 	}
-	// Without curves the rest is shown all the same.
+	// Curves are optional.
 	look.curves, _ = client.Series(ctx, "15m")
 	return look
 }
 
-// topWatch follows an environment on a terminal.
+// topWatch displays an environment on a terminal.
 type topWatch struct {
 	interval time.Duration
 	client   *api.Client
-	dial     func() (*api.Client, error) // after the environment has started again
+	dial     func() (*api.Client, error) // reconnects after a restart of the environment
 	frame    topFrame
-	asks     topAct // what y does, where the footer asks; nil where it does not
+	asks     topAct // action to confirm with y, or nil
 }
 
-// topAct does something to the environment, and returns what it did as a sentence.
+// topAct performs an action and returns a sentence about its result.
 type topAct func(context.Context, *api.Client) string
 
-// run shows frames until a key or a signal ends it, and leaves the terminal as it was.
+// run displays frames until a key or a signal ends it, and restores the terminal.
 func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -180,7 +180,7 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-// look asks again and again, and finds an environment that was started again.
+// look polls the environment and reconnects after it restarts.
 func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
@@ -209,7 +209,7 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// take shows what a look brought. Figures stay where there are no new ones.
+// take updates the frame. After an error it keeps the previous values.
 func (w *topWatch) take(look topLook) {
 	w.client = look.client
 	if look.err != nil {
@@ -219,7 +219,7 @@ func (w *topWatch) take(look topLook) {
 	w.frame.lost, w.frame.status, w.frame.curves = "", look.status, look.curves
 }
 
-// key changes what is shown, and returns what to do; nil for nothing.
+// key handles a key and returns the action to perform, if any.
 func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	if asks := w.asks; asks != nil {
 		w.asks, w.frame.footer = nil, ""
@@ -241,7 +241,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// ask asks whether to pause every queue, or to resume where some are paused.
+// ask asks for confirmation to pause every queue, or to resume if some are paused.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
@@ -259,7 +259,7 @@ func (w *topWatch) ask() {
 	}
 }
 
-// done does an act and says how it went.
+// done performs an action and returns a sentence about its result.
 func (w *topWatch) done(ctx context.Context, text string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -14,24 +14,23 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// topFrame is what 'tendril top' shows at one moment.
+// topFrame is one frame of 'tendril top'.
 type topFrame struct {
 	now    time.Time
 	status api.Status
-	curves series.Curves // of the last 15 minutes
-	// lost says why the figures are those of an earlier moment; "" when they are not.
+	curves series.Curves // last 15 minutes
+	// lost is the reason why the values are outdated, or "".
 	lost string
-	// footer is the last line: a question, a result, or the keys.
+	// footer is the last line: a question, a result or the keys.
 	footer string
-	scroll int // lines of the middle that are above the screen
+	scroll int // lines of the middle above the screen
 	color  bool
 }
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// lines are the frame on a terminal of that size: head, as much of the middle as there is room for, and footer. With
-// height 0 they are all of it, without footer. No line is wider than width, and what others wrote cannot
-// control the terminal.
+// lines renders the frame: head, the visible part of the middle, and footer. With height 0 it renders everything
+// without a footer. No line is wider than width, and external text cannot control the terminal.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
 	if height > 0 {
@@ -62,7 +61,7 @@ func (f *topFrame) lines(width, height int) []string {
 	return shown
 }
 
-// head is the environment, its health, and what passes through it.
+// head renders the environment, its health and its throughput.
 func (f *topFrame) head(width int) []base.Cells {
 	st := &f.status
 	word, tone := cmp.Or(st.State, "running"), base.PlainText
@@ -115,7 +114,7 @@ func (f *topFrame) paused() (n int) {
 	return n
 }
 
-// totals are the newest points of the curves that are complete, with the shape of the last minutes where there is room.
+// totals renders the latest complete values of the curves, with a graph if there is room.
 func (f *topFrame) totals(width int) base.Cells {
 	c := &f.curves.Series
 	spark := func(values series.Values) string {
@@ -166,7 +165,7 @@ func shortDuration(ms float32) string {
 	return fmt.Sprintf("%.1f s", ms/1000)
 }
 
-// sparkline is the shape of the last points, one column each.
+// sparkline renders the last points, one per column.
 func sparkline(values series.Values, columns int) string {
 	values = values[max(len(values)-columns, 0):]
 	most := float32(0)
@@ -192,7 +191,7 @@ func sparkline(values series.Values, columns int) string {
 	return b.String()
 }
 
-// middle is everything between head and footer.
+// middle renders everything between head and footer.
 func (f *topFrame) middle(width int) (lines []base.Cells) {
 	section := func(rows topTable) {
 		if len(lines) > 0 {
@@ -323,13 +322,12 @@ func (f *topFrame) problems() topTable {
 	return rows
 }
 
-// topTable is rows of cells below a heading. Columns whose cells are figures are aligned to the right.
+// topTable is a table with a heading. Numeric columns are right-aligned.
 type topTable []base.Cells
 
 const topGap = 2 // columns between cells
 
-// lines are the rows with their cells padded. The first column, a name, gives way when the others need the room; the
-// last one gets what is left.
+// lines renders padded rows. If space is short the first column, a name, shrinks; the last column takes the rest.
 func (t topTable) lines(width int) []base.Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)
@@ -369,7 +367,7 @@ func (t topTable) lines(width int) []base.Cells {
 	return all
 }
 
-// isFigure reports whether a cell holds a number, a share, an age or nothing.
+// isFigure reports whether a cell is a number, percentage, age or empty.
 func isFigure(text string) bool {
 	return text == "-" || strings.Trim(text, "0123456789.%smhd") == ""
 }

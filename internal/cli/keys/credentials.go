@@ -23,12 +23,12 @@ may listen on any address, and every request must be signed, as AWS SDKs do by t
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
-// addCredentialsFile adds the option that names the file.
+// addCredentialsFile adds the option --credentials.
 func addCredentialsFile(c *base.CLI, cmd *cobra.Command) {
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
 }
 
-// credentialsFile is the file that the options name.
+// credentialsFile returns the configured file.
 func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("credentials"); f.Changed {
 		return f.Value.String(), nil
@@ -44,7 +44,7 @@ func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	return cfg.Credentials, nil
 }
 
-// createdPair is what create prints as JSON. It is the only output of a secret.
+// createdPair is the JSON output of create, the only output with a secret.
 type createdPair struct {
 	Name            string    `json:"name"`
 	AccessKeyID     string    `json:"access_key_id"`
@@ -109,7 +109,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPair prints a new key pair as variables of the environment.
+// printPair prints a new key pair as environment variables.
 func printPair(c *base.CLI, p *createdPair) error {
 	_, err := c.Printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
 	if p.SessionToken != "" && err == nil {
@@ -181,7 +181,7 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 	})
 }
 
-// readFailure gives an error of the file its exit status.
+// readFailure adds an exit status to an error of the file.
 func readFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' makes the file")

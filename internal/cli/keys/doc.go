@@ -1,2 +1,2 @@
-// Package keys creates, lists and revokes tokens of the console and key pairs of the endpoint.
+// Package keys manages the tokens of the console and the key pairs of the endpoint.
 package keys

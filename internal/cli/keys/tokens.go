@@ -26,7 +26,7 @@ The data directory holds their digests. Changes take effect at once, without a r
 		newTokensCreate(c), newTokensList(c), newTokensRevoke(c))
 }
 
-// createdToken is what create prints as JSON. It is the only output of the secret.
+// createdToken is the JSON output of create, the only output of the secret.
 type createdToken struct {
 	Name    string    `json:"name"`
 	Token   string    `json:"token"`
@@ -108,7 +108,7 @@ var tokenList = base.List[tokens.Token]{
 	},
 }
 
-// timeOrNever is a time, or "never" for the zero time.
+// timeOrNever formats a time, "never" for the zero time.
 func timeOrNever(at time.Time) string {
 	if at.IsZero() {
 		return "never"

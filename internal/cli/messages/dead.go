@@ -17,23 +17,23 @@ import (
 
 type deadLetterQueue struct {
 	queue *target.Queue
-	// source is the name of the queue that was named, where messages go back to that do not say where they came
-	// from; "" when the dead-letter queue itself was named.
+	// source is the name of the queue given on the command line, the default destination of messages without a known
+	// source; "" if the dead-letter queue itself was given.
 	source string
-	// count is how many messages it holds, about so on Amazon SQS.
+	// count is the number of messages, approximate on Amazon SQS.
 	count int
-	// newest is the place of its newest message, 0 on Amazon SQS.
+	// newest is the position of the newest message; 0 on Amazon SQS.
 	newest int64
-	// worker is the console of the environment that works on the queue; nil where none runs here.
+	// worker is the local environment that receives from the queue, or nil.
 	worker *api.Client
 }
 
-// deadLetterQueues are the dead-letter queues that a verb reads or changes.
+// deadLetterQueues are the dead-letter queues used by a command.
 type deadLetterQueues []*deadLetterQueue
 
-// findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
-// letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
-// them cannot answer.
+// findDead finds the dead-letter queue of the named queue, or the named queue itself if it is a dead-letter queue.
+// Without a name it finds all dead-letter queues of the environment. It fails if one of them does not support the
+// selector.
 func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
 	queues, err := findDeadSources(ctx, c, cmd, w)
@@ -46,7 +46,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	for _, p := range queues {
 		g, err := deadOf(ctx, p)
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
-			continue // this one has no dead-letter queue, or it was deleted
+			continue // no dead-letter queue, or deleted
 		}
 		if err == nil {
 			err = which.knownBy(g.queue)
@@ -55,7 +55,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 			return nil, err
 		}
 		if known[g.queue.Address()] {
-			continue // several queues send their dead letters there
+			continue // shared by several queues
 		}
 
 		known[g.queue.Address()] = true
@@ -77,8 +77,8 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	return dead, nil
 }
 
-// findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
-// queue of its data directory.
+// findDeadSources finds the named queue. Without a name it finds the environment's queues, and all dead-letter queues
+// in its data directory.
 func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
@@ -111,7 +111,7 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	return queues, err
 }
 
-// deadOf finds the dead-letter queue of a queue, or that queue itself when others send their dead letters there.
+// deadOf finds the dead-letter queue of a queue, or the queue itself if it is a dead-letter queue.
 func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	if p.Remote != nil {
 		return remoteDead(ctx, p)
@@ -119,7 +119,7 @@ func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	return embeddedDead(ctx, p)
 }
 
-// names are the names of the queues, with commas between.
+// names returns the queues' names, separated by commas.
 func (d deadLetterQueues) names() string {
 	queues := make([]*target.Queue, len(d))
 	for i := range d {
@@ -128,7 +128,7 @@ func (d deadLetterQueues) names() string {
 	return target.QueueList(queues)
 }
 
-// count is how many messages the queues hold, about so on Amazon SQS.
+// count returns the number of messages, approximate on Amazon SQS.
 func (d deadLetterQueues) count() (n int) {
 	for _, g := range d {
 		n += g.count
@@ -136,7 +136,7 @@ func (d deadLetterQueues) count() (n int) {
 	return n
 }
 
-// collect reads the selected messages of all queues, the oldest first, and gives them back.
+// collect reads the selected messages of all queues, oldest first, and releases them.
 func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.Message, error) {
 	sources := make([]messageSource, len(d))
 	for i := range d {
@@ -145,7 +145,7 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach does something to each queue until everything selected was met, and returns to how many messages it was done.
+// forEach calls do for each queue until the selection is exhausted, and returns the number of messages processed.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -161,8 +161,7 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 	return n, selection.lost(d.names())
 }
 
-// refuseLimit refuses to act on a bounded number of messages of several queues: which of them are the oldest is not
-// known without reading all.
+// refuseLimit rejects a limit for several queues, because finding their oldest messages would require reading all.
 func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil
@@ -226,7 +225,7 @@ func noDeadLetterQueue(name string) error {
 		Hint("create a queue with one: tendril queues create NAME")
 }
 
-// contents are the messages of the dead-letter queue; their source also knows where messages go back to.
+// contents returns the source of the queue's messages, including their origins.
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
@@ -235,7 +234,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// sources returns the names of the queues on Amazon SQS that send their dead letters here.
+// sources returns the names of the Amazon SQS queues that use this one as dead-letter queue.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
@@ -283,7 +282,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
-		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before
+		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // its state before dead-lettering
 			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
 			m.ReceiveCount += f.Receives
 			reason = f.Reason
@@ -303,7 +302,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// reasons are why messages failed last, as far as the running environment remembers.
+// reasons returns the last failures remembered by the running environment, by message ID.
 func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
 	i := slices.IndexFunc(d, func(g *deadLetterQueue) bool { return g.worker != nil })
@@ -312,7 +311,7 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	}
 	recent, err := d[i].worker.Deliveries(ctx, api.DefaultDeliveries)
 	if err != nil {
-		return reasons // it delivers nothing, or not any more: the list is as good without
+		return reasons // the list is useful without reasons
 	}
 	for _, delivery := range recent {
 		if _, newer := reasons[delivery.MessageID]; !newer && !delivery.Done() {
@@ -322,7 +321,7 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	return reasons
 }
 
-// lastFailure is why a message failed last; "" where that was not recorded.
+// lastFailure returns the reason of a message's last failure; "" if unknown.
 func lastFailure(m *api.Message) string {
 	if len(m.Attempts) == 0 {
 		return ""
@@ -335,7 +334,7 @@ func lastFailure(m *api.Message) string {
 	return last.Reason + ": " + line
 }
 
-// queueReason is a group of the dead letters of one queue.
+// queueReason is a group of dead letters of one queue.
 type queueReason struct {
 	Queue string `json:"queue"`
 	api.ReasonGroup

@@ -1,5 +1,5 @@
-// Package messages shows, receives, moves, deletes and replays the messages of queues.
+// Package messages lists, receives, moves, deletes and replays messages.
 //
-// One selector says which messages are meant, one source reads them from an embedded queue or from Amazon SQS, and one
-// loop acts on them: peek, dead list and dead show collect what is selected; dead redrive, delete and export act on it.
+// A selector chooses messages, a source reads them from an embedded queue or Amazon SQS, and a loop processes them:
+// peek, dead list and dead show print them; dead redrive, delete and export act on them.
 package messages

@@ -21,8 +21,8 @@ searched for it. Amazon SQS shows messages only to who receives them, and has no
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
-// onMessage makes a command that acts on one message of the running environment, which it finds by its id. would says
-// how, with id and queue; check refuses some messages, and may be nil.
+// onMessage implements a command that acts on one message, found by its ID. The format would takes ID and queue;
+// check rejects unsuitable messages and may be nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)
@@ -35,7 +35,7 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	})
 }
 
-// findMessage finds a message in the queue that is named, or in any.
+// findMessage finds a message in the named queue, or in any queue.
 func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, id string) (
 	client *api.Client, m api.Message, err error) {
 	if w.Queue != "" {
@@ -119,7 +119,7 @@ func newMessageDelay(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPlaced says where a message is after an act on it.
+// printPlaced reports the new state of a message.
 func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
 	if err != nil {
 		return err

@@ -16,14 +16,13 @@ import (
 	"tendril/queue"
 )
 
-// held is a message that a verb looks at.
+// held is a message read from a source.
 type held struct {
 	api.Message
-	receipt string // of the receive that showed it; "" on the embedded queue
+	receipt string // receipt handle; "" for embedded queues
 }
 
-// source is the ARN of the queue that a dead letter came from, as the queue says or the attribute that tendril added;
-// "" for none.
+// source returns the ARN of a dead letter's source queue, according to the queue or tendril's attribute, or "".
 func (m *held) source() string {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return f.Source
@@ -31,26 +30,25 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
-// messageSource is the messages of one queue, to be looked at and acted upon. The
-// embedded queue and Amazon SQS fill it in different ways.
+// messageSource gives access to the messages of one queue, embedded or on Amazon SQS.
 type messageSource interface {
-	// read ranges over the messages, oldest first, in portions of at most n. It ends after an error.
+	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
-	// redrive moves messages to the queue to, or back to where each came from
-	// when to is "", and returns how many were moved.
+	// redrive moves messages to the queue to and returns the number moved. An empty to returns each to its source
+	// queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
-	// remove deletes messages and returns how many there were.
+	// remove deletes messages and returns the number deleted.
 	remove(ctx context.Context, messages []held) (int, error)
-	// release gives back what was read and neither moved nor removed.
+	// release returns messages that were read but not moved or removed.
 	release(ctx context.Context) error
 }
 
-// embeddedSource is a queue of the running environment. Looking changes nothing.
+// embeddedSource is an embedded queue. Reading does not change it.
 type embeddedSource struct {
 	client *api.Client
 	queue  string
 	filter api.Filter
-	// ids, when there are any, are looked up instead of reading everything.
+	// ids, if set, are looked up individually.
 	ids []string
 }
 
@@ -80,7 +78,7 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	}
 }
 
-// named reads the messages of ids, each a portion; those that are gone are passed over.
+// named reads the messages in ids one by one, skipping missing ones.
 func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
 	return func(yield func([]held, error) bool) {
 		for _, id := range p.ids {
@@ -114,39 +112,38 @@ func ids(messages []held) []string {
 }
 
 const (
-	// holdTime is how long a message that is looked at stays hidden from others, unless it is given back before.
+	// holdTime is the visibility timeout of a message being inspected, unless it is released earlier.
 	holdTime = 5 * time.Minute
-	// lookTime is how long a receive waits before the queue counts as empty.
+	// lookTime is the time without messages after which a queue counts as empty.
 	lookTime = time.Second
-	// releaseTime bounds giving back after the verb was interrupted.
+	// releaseTime limits releasing messages after an interruption.
 	releaseTime = 10 * time.Second
 )
 
-// receiver is the queue that a source is read from.
+// receiver is the queue behind a source.
 type receiver interface {
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	Delete(ctx context.Context, receipts []string) []error
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsSource is a queue on Amazon SQS. SQS shows a message only to those who
-// receive it: that counts, and hides the message until it is given back.
+// sqsSource is a queue on Amazon SQS, where reading messages requires receiving them. This increments their receive
+// counts and hides them until they are released.
 type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
-	// open finds a queue to move to: by name beside this one, or by URL or ARN.
+	// open opens a destination: by name next to this queue, or by URL or ARN.
 	open func(ctx context.Context, reference string) (target.Sender, error)
-	// source is the name of the queue that a message goes back to which does
-	// not say where it came from; "" for none.
+	// source is the destination of messages without a known source, or "".
 	source string
-	// sources returns the names of the queues that have this one as their dead-letter queue; nil where nobody knows.
+	// sources returns the names of the queues that use this one as dead-letter queue; nil if unknown.
 	sources func(ctx context.Context) ([]string, error)
 
-	holding map[string]string // message id -> receipt
-	seen    map[string]bool   // ids that were shown, and those of copies made
+	holding map[string]string // message ID to receipt handle
+	seen    map[string]bool   // IDs already returned, and of copies
 	opened  map[string]target.Sender
-	known   map[string]bool // what sources returned; nil before
+	known   map[string]bool // cached result of sources
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
@@ -165,8 +162,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive takes up to n messages and returns those that were not seen before: none at the end of the queue, or when
-// all that comes was shown before and its hold time is over, or is a copy that died again.
+// receive receives up to n messages and returns those not seen before. It returns none at the end of the queue, or if
+// all have reappeared after their hold time or as copies that failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -185,7 +182,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// remove deletes messages. What could not be deleted stays held and comes back.
+// remove deletes messages. After an error, messages stay held until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -211,8 +208,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive sends each message to where it belongs and deletes it here once the other queue has it safe. An
-// interruption between the two leaves it in both; never in neither.
+// redrive sends each message to its destination and deletes it here once it is accepted there. An interruption may
+// leave it in both queues, never in neither.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -231,8 +228,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the queue that the first message goes to, and how many of those after it go there too. On a
-// FIFO queue messages travel one by one: a refused one must not be overtaken by the next of its group.
+// sameTarget returns the destination of the first message and how many of the next ones share it. FIFO messages are
+// sent one by one, so that a refused message is not overtaken by the next of its group.
 func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
 	origin := func(m *held) string {
 		if to != "" {
@@ -261,8 +258,8 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// sendsHere reports whether a message may go to the queue called name. What an attribute says is believed only where it
-// is true that the queue sends its dead letters here: whoever may send a message can write an attribute.
+// sendsHere reports whether a message may be moved to the named queue. Because senders can set any attribute,
+// tendril's source attribute is only trusted if that queue uses this one as its dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
 		return true, nil
@@ -280,7 +277,7 @@ func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bo
 	return p.known[name], nil
 }
 
-// resend sends copies of messages and returns those that were accepted.
+// resend sends copies of messages and returns the accepted ones.
 func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
 	to, err := p.target(ctx, target)
 	if err != nil {
@@ -312,10 +309,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns as many messages as fit into one send. All that SQS lets a sender say is kept, but for the reason that
-// tendril added. A FIFO copy gets a
-// deduplication id of its own: under the old one the queue would take it for the message that it was sent as,
-// accept it and drop it. Named after the message, it keeps a repeated redrive from making two.
+// copies returns the messages that fit into one send. They keep all properties a sender can set, without tendril's
+// reason. A FIFO copy gets a new deduplication ID, since the queue would drop it as a duplicate under the original
+// one. It is derived from the message ID, so that a repeated redrive does not duplicate the message.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
@@ -347,7 +343,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	return q, nil
 }
 
-// release makes what is still held visible again, also after an interruption.
+// release makes held messages visible again, even after an interruption.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {
@@ -375,10 +371,10 @@ func (p *sqsSource) release(ctx context.Context) error {
 	return nil
 }
 
-// sourceOf returns the source that the selected messages of a queue are read from.
+// sourceOf returns the source for the selected messages of a queue.
 func sourceOf(p *target.Queue, which *selector) messageSource {
 	if p.Remote == nil {
-		sel, _ := which.selection() // check has refused what it cannot be
+		sel, _ := which.selection() // validated by check
 		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
 	}
 	return &sqsSource{

@@ -12,14 +12,14 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// moveTask is a task of a queue that moves or deletes its messages. [aws.MoveTask] is one.
+// moveTask is a running task that moves or deletes messages. It is implemented by [aws.MoveTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
-	// Cancel returns how many messages were moved before.
+	// Cancel returns the number of messages already moved.
 	Cancel(ctx context.Context) (int64, error)
 }
 
-// embeddedTask is the task of a queue of the running environment.
+// embeddedTask is a task of an embedded queue.
 type embeddedTask struct {
 	queue *target.Queue
 	moved int64
@@ -35,7 +35,7 @@ func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 		FailureReason: task.FailureReason}, err
 }
 
-// Cancel implements [moveTask]. A task that has ended meanwhile is not an error.
+// Cancel implements [moveTask]. If the task has already ended, it returns no error.
 func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
 	if err == nil {
@@ -44,18 +44,19 @@ func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	return t.moved, nil
 }
 
-// lookAtTask and lookAtRemoteTask are how often a task is asked for its progress.
+// lookAtTask and lookAtRemoteTask are polling intervals.
 const (
 	lookAtTask       = 200 * time.Millisecond
 	lookAtRemoteTask = time.Second
 )
 
-// noSource is why a move task fails that comes to a message which was sent to the dead-letter queue directly.
+// noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task ended early: " + noSource)
 
-// followTask shows the progress of a task until it ends, and cancels it when ctx ends. done is what it does to messages.
+// followTask reports the progress of a task until it ends, and cancels it when ctx ends. The word done describes its
+// effect on messages.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
 	every := lookAtRemoteTask
 	if _, embedded := task.(*embeddedTask); embedded {

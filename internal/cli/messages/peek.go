@@ -74,7 +74,7 @@ message from others until the command ends, for at most 5 minutes.`,
 	return cmd
 }
 
-// collectAll reads the selected messages of several sources, the oldest first, and gives them back.
+// collectAll reads the selected messages of several sources, oldest first, and releases them.
 func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
 	all = []api.Message{}
 	for _, source := range sources {
@@ -95,13 +95,13 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	return all, nil
 }
 
-// warnOfReceives says what looking at a queue on Amazon SQS does.
+// warnOfReceives warns about the effect of reading from Amazon SQS.
 func warnOfReceives(c *base.CLI, name string) {
 	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
 		"until this command ends"})
 }
 
-// collect reads the picked messages and gives them back.
+// collect reads the selected messages and releases them.
 func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
@@ -158,7 +158,7 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 	return c.PrintTable(rows)
 }
 
-// failureRows are the rows about a failure, which tendril put into an attribute; none for nil.
+// failureRows describes a failure recorded by tendril in an attribute.
 func failureRows(f *queue.Failure) (t base.Table) {
 	if f == nil {
 		return nil
@@ -174,7 +174,7 @@ func failureRows(f *queue.Failure) (t base.Table) {
 	return t
 }
 
-// printMessage prints a message whole; more are rows about it that it does not have itself.
+// printMessage prints a whole message, with additional rows in its table.
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	t := base.Table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
 	t.Add("receives", fmt.Sprint(m.ReceiveCount))
@@ -210,7 +210,7 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	return err
 }
 
-// printAttempts prints the failed deliveries of a message, each with the begin of its answer.
+// printAttempts prints a message's failed deliveries with the start of each answer.
 func printAttempts(c *base.CLI, attempts []api.Attempt) error {
 	c.Printf("%s failed:\n", base.Plural(len(attempts), "attempt"))
 	for i := range attempts {
@@ -225,7 +225,7 @@ func printAttempts(c *base.CLI, attempts []api.Attempt) error {
 	return err
 }
 
-// attemptText is one attempt on one line.
+// attemptText formats an attempt as one line.
 func attemptText(a *api.Attempt) string {
 	text := fmt.Sprintf("%s  %s after %d ms", base.Moment(a.At), a.Reason, a.DurationMS)
 	if a.ReceiveCount > 0 {

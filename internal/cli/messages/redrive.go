@@ -65,10 +65,10 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 	})
 }
 
-// pace is how fast a verb may act.
+// pace is the maximum rate of a command.
 type pace struct{ limit rate.Limit }
 
-// addRate gives a verb the flag --rate.
+// addRate adds the flag --rate.
 func addRate(cmd *cobra.Command, done string) *pace {
 	p, text := &pace{}, ""
 	cmd.Flags().StringVar(&text, "rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
@@ -79,10 +79,10 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// maxTaskRate is the most messages per second that a move task can be limited to.
+// maxTaskRate is the highest rate limit a move task supports, in messages per second.
 const maxTaskRate = 500
 
-// taskRate returns a limit as a move task has it, 0 for none; false when a task cannot have it.
+// taskRate converts a limit for a move task, where 0 means none. It returns false if a move task does not support it.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -91,7 +91,7 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
 }
 
-// redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
+// redriveTask moves dead letters of an embedded queue by a task, and cancels it when ctx ends.
 func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
 	sel, err := which.selection()
@@ -105,7 +105,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
-// deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
+// deleteTask deletes dead letters of an embedded queue by a task, after confirmation by their number.
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
@@ -113,7 +113,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 		return 0, err
 	}
 
-	sel.Through = g.newest // what arrives while the number is typed stays
+	sel.Through = g.newest // keep messages that arrive during the confirmation
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err
@@ -135,11 +135,11 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "deleted")
 }
 
-// countTime is how long the messages of a selector are counted.
+// countTime limits counting the selected messages.
 const countTime = 20 * time.Second
 
-// changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
-// what it does, without their number.
+// changesDead implements a command that processes selected dead letters and reports their number. The function would
+// describes the action without the number.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
@@ -163,7 +163,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	})
 }
 
-// steps says for each queue what would be done there, and to how many messages.
+// steps describes the action on each queue with the number of messages.
 func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
 	steps []string, err error) {
 	var found []api.Message
@@ -193,8 +193,8 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// countSelected says how many dead letters are selected. On Amazon SQS it does not look at them, since each look is a
-// receive.
+// countSelected formats the number of selected dead letters. On Amazon SQS it is an estimate, because inspecting
+// messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {
@@ -289,7 +289,7 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 
 func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
-	base.OutliveReader() // what is held has to be given back
+	base.OutliveReader() // held messages must be released
 	to := c.Programs()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -316,8 +316,8 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// actOn goes through a message source, does something to the picked messages at most as fast as the limit allows, and
-// returns to how many it was done. What is not touched is given back.
+// actOn processes the selected messages of a source within the rate limit, and returns their number. It releases all
+// others.
 func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
@@ -352,7 +352,7 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 	return n, nil
 }
 
-// parseRate reads "50" or "50/s"; "" is no limit.
+// parseRate parses "50" or "50/s"; "" means no limit.
 func parseRate(text string) (rate.Limit, error) {
 	if text == "" {
 		return rate.Inf, nil

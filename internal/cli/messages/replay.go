@@ -66,7 +66,7 @@ that may be secrets are not shown.`,
 	})
 }
 
-// messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
+// messagesToReplay finds the messages, and the running environment if there is one.
 func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
 	messages []api.Message, err error) {
 	in := c.In
@@ -83,7 +83,7 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 		defer file.Close()
 		in = file
 	}
-	// A URL is enough where no environment runs.
+	// Without an environment, --to is sufficient.
 	if p.client, err = c.Dial(cmd); err != nil {
 		if p.client = nil; p.to == "" {
 			return nil, err
@@ -93,7 +93,7 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 	return readMessages(in)
 }
 
-// readMessages reads messages with all that an export tells of them, one on each line.
+// readMessages reads exported messages, one per line.
 func readMessages(r io.Reader) (messages []api.Message, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), send.MaxLine)
@@ -122,17 +122,17 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 // replay posts messages.
 type replay struct {
 	c      *base.CLI
-	client *api.Client // nil where no environment runs
-	to     string      // "" for where the messages of a queue go
-	// queue is where messages come from that do not say so, or whose queue the environment does not work on.
+	client *api.Client // nil if no environment runs
+	to     string      // empty for the queue's target
+	// queue is the queue for messages without one, or with a queue the environment does not receive from.
 	queue  string
 	format base.Format
 	status *api.Status
-	// posters post the messages of a queue, by its name.
+	// posters are keyed by queue name.
 	posters map[string]*environment.Poster
 }
 
-// replayAnswer is what became of one message, as JSON.
+// replayAnswer is the JSON output for one message.
 type replayAnswer struct {
 	MessageID  string        `json:"message_id"`
 	URL        string        `json:"url"`
@@ -149,7 +149,7 @@ func (p *replay) close() {
 	}
 }
 
-// postAll posts messages, and fails where an answer is not a success.
+// postAll posts messages. It fails if any answer is unsuccessful.
 func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	defer p.close()
 	failed := 0
@@ -168,7 +168,7 @@ func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	return nil
 }
 
-// post posts one message and prints what was sent and answered; ok is whether the answer was a success.
+// post posts a message, prints request and answer, and reports success.
 func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) {
 	poster, err := p.poster(ctx, p.home(m))
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// home is the queue that a message is delivered from: its own, or the one that it was dead-lettered from.
+// home returns the queue to deliver the message for: its own, or its source if it was dead-lettered.
 func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -233,7 +233,7 @@ func (p *replay) home(m *api.Message) string {
 	return ""
 }
 
-// poster opens what posts the messages of a queue, once.
+// poster returns the cached poster for a queue.
 func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, error) {
 	if poster := p.posters[name]; poster != nil {
 		return poster, nil
@@ -274,14 +274,14 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	return poster, nil
 }
 
-// postOptions are the options that decide about a POST.
+// postOptions are the options that affect a POST.
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// signingVariables hold keys that a replay signs with: the running environment does not tell its own.
+// signingVariables contain signing keys. The running environment does not reveal its own.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// settings are those in force for a queue; those of the working folder where no environment runs.
+// settings returns the settings in force for a queue, or the working folder's if no environment runs.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
@@ -322,7 +322,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		Root: os.Geteuid() == 0})
 }
 
-// signs reports whether the environment signs the POSTs of a queue.
+// signs reports whether the environment signs POSTs for a queue.
 func (p *replay) signs(now *api.Configuration, name string) bool {
 	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
 		if o := now.Option(option); o != nil && o.Value != "" {
@@ -332,7 +332,7 @@ func (p *replay) signs(now *api.Configuration, name string) bool {
 	return false
 }
 
-// target is where the messages of a queue go: to a replica that is ready, where the environment runs the app.
+// target returns the target of a queue; if the environment runs the app, a ready replica.
 func (p *replay) target(ctx context.Context, name string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -370,7 +370,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// splitURL parts a URL into what is dialled and the path with its query; that of a socket is not parted.
+// splitURL splits a URL into the address and the path with query. The URL of a socket is not split.
 func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {
@@ -387,17 +387,17 @@ func splitURL(text string) (address, path string, err error) {
 	return u.String(), path, nil
 }
 
-// noID stands for the id of a message that has none.
+// noID replaces a missing message ID.
 const noID = "00000000-0000-0000-0000-000000000000"
 
-// replayed is a message as its last delivery had it.
+// replayed returns the message as in its last delivery.
 func replayed(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,
 		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,
 		FirstReceivedAt: m.FirstReceivedAt, SenderID: m.SenderID, GroupID: m.GroupID, DedupID: m.DedupID,
 		SequenceNumber: m.SequenceNumber, TraceHeader: m.TraceHeader, DeadLetterSource: m.DeadLetterSource}
-	if before != nil { // it is a dead letter that tendril sent
+	if before != nil { // a dead letter sent by tendril
 		out.ID, out.SentAt = before.MessageID, before.SentAt
 		out.ReceiveCount, out.Attempt = max(before.Receives, 1), max(before.Attempts, 1)
 	}

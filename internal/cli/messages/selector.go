@@ -15,23 +15,23 @@ import (
 	"tendril/queue"
 )
 
-// selector says which messages of a source are meant. The zero value means none.
+// selector chooses messages of a source. The zero value selects none.
 type selector struct {
 	ids   []string
 	all   bool
 	match string
-	// attribute is NAME or NAME=VALUE; "" for any.
+	// attribute is NAME or NAME=VALUE; "" means any.
 	attribute string
-	// since and until bound when a message was dead-lettered, as written: a duration before now, or a time.
+	// since and until bound the time of dead-lettering, as a duration before now or a time.
 	since, until string
-	// reason selects those that failed last for it, on an embedded queue; nil for any, "" for none that was recorded.
+	// reason selects messages by their last failure, on embedded queues only; nil means any, "" no recorded reason.
 	reason *string
-	limit  int // at most so many; 0 for no bound
-	// allUnlessNamed: a selector that names nothing means all.
+	limit  int // maximum number; 0 means no limit
+	// allUnlessNamed makes an empty selector select all messages.
 	allUnlessNamed bool
 }
 
-// addSelector gives a verb the flags of a selector.
+// addSelector adds the flags of a selector.
 func addSelector(cmd *cobra.Command) *selector {
 	p := &selector{}
 	cmd.Flags().BoolVar(&p.all, "all", false, "Select every message.")
@@ -39,14 +39,14 @@ func addSelector(cmd *cobra.Command) *selector {
 	return p
 }
 
-// addMatch gives a verb the flags that narrow a selector down.
+// addMatch adds the flags that narrow a selector.
 func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.match, "match", "", "Select the messages whose body contains this text.")
 	addReason(cmd, p)
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
-// addReason gives a verb the flag that selects by reason.
+// addReason adds the flag --reason.
 func addReason(cmd *cobra.Command, p *selector) {
 	cmd.Flags().Func("reason", "Select those of one reason that 'tendril dead reasons' shows (embedded queue only).",
 		func(text string) error {
@@ -55,7 +55,7 @@ func addReason(cmd *cobra.Command, p *selector) {
 		})
 }
 
-// addDeadFilter gives a verb the flags that choose dead letters.
+// addDeadFilter adds the flags for dead letters.
 func addDeadFilter(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.attribute, "attribute", "", "Select those with this attribute: NAME, or NAME=VALUE.")
 	cmd.Flags().StringVar(&p.since, "since", "",
@@ -64,7 +64,7 @@ func addDeadFilter(cmd *cobra.Command, p *selector) {
 		"Select those dead before then: a duration such as 24h, or a time (embedded queue only).")
 }
 
-// narrow reports whether a part of the messages is selected by what they are.
+// narrow reports whether messages are selected by their properties.
 func (p *selector) narrow() bool {
 	return p.match != "" || p.attribute != "" || p.reason != nil || p.since != "" || p.until != ""
 }
@@ -72,10 +72,10 @@ func (p *selector) narrow() bool {
 // isEverything reports whether every message is selected.
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
-// isTask reports whether the queue itself can find what is selected, and work through it.
+// isTask reports whether a task of the queue can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
-// selection is the selector in the words of the console.
+// selection converts the selector for the console.
 func (p *selector) selection() (sel api.Selection, err error) {
 	sel.Match, sel.Reason = p.match, p.reason
 	sel.Attribute, sel.Value, _ = strings.Cut(p.attribute, "=")
@@ -85,7 +85,7 @@ func (p *selector) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// timeBefore reads a duration before now, or a time; "" is the zero time.
+// timeBefore parses a duration before now, or a time; "" is the zero time.
 func timeBefore(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -101,7 +101,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// knownBy refuses what Amazon SQS does not tell of a message.
+// knownBy rejects criteria that Amazon SQS does not support.
 func (p *selector) knownBy(q *target.Queue) error {
 	switch {
 	case q.Remote == nil:
@@ -116,7 +116,7 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// matches reports whether a message is selected by what it says.
+// matches reports whether a message's content is selected.
 func (p *selector) matches(m *api.Message) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -184,13 +184,13 @@ func (p *selector) text() string {
 	return text
 }
 
-// selection is a selector while a source is gone through.
+// selection is the progress of a selector through a source.
 type selection struct {
 	selector *selector
-	missing  map[string]bool // ids that did not come by yet
-	met      map[string]bool // ids that came by
+	missing  map[string]bool // IDs not found yet
+	met      map[string]bool // IDs already seen
 	taken    int
-	stale    bool // the last portion held nothing new
+	stale    bool // the last batch contained nothing new
 }
 
 func (p *selector) begin() *selection {
@@ -201,8 +201,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take returns those of a portion that are selected. A message that comes by
-// again, because it died once more meanwhile, is left alone.
+// take returns the selected messages of a batch. It ignores messages that reappear because they have failed again.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -225,10 +224,10 @@ func (s *selection) full() bool {
 	return len(s.selector.ids) > 0 && len(s.missing) == 0 || s.selector.limit > 0 && s.taken >= s.selector.limit
 }
 
-// done reports whether nothing more is to be selected.
+// done reports whether the selection is complete.
 func (s *selection) done() bool { return s.full() || s.stale }
 
-// lost is the error of ids that never came by.
+// lost returns an error if IDs were not found.
 func (s *selection) lost(queueName string) error {
 	if len(s.missing) == 0 {
 		return nil
@@ -238,7 +237,7 @@ func (s *selection) lost(queueName string) error {
 		Hint("'tendril dead list' shows what it holds")
 }
 
-// portion is how many messages are read at once.
+// portion returns the batch size for reading.
 func (p *selector) portion() int {
 	if p.limit > 0 {
 		return min(p.limit, largePortion)
@@ -246,7 +245,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// expect is how many messages an act will meet, where the queue holds count.
+// expect returns the number of messages expected from a queue of count messages; -1 if unknown.
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
@@ -259,7 +258,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// The sizes of portions: what one request moves, and what is read ahead while only a bounded number is wanted.
+// Batch sizes: the messages of one request, and the read-ahead of limited selections.
 const (
 	largePortion = 100
 	smallPortion = 10

@@ -33,7 +33,7 @@ dashboards and metrics.`,
 		newAlarmsApply(c), newAlarmsShow(c), newAlarmsDelete(c))
 }
 
-// alarmFlags are the flags of every subcommand beside those of up.
+// alarmFlags are the additional flags of every subcommand.
 type alarmFlags struct {
 	file    string
 	actions []string
@@ -101,7 +101,7 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 	})
 }
 
-// stepTexts is one line for each step.
+// stepTexts formats one line per step.
 func stepTexts(steps []alarms.Step) (texts []string) {
 	for i := range steps {
 		s := &steps[i]
@@ -114,16 +114,16 @@ func stepTexts(steps []alarms.Step) (texts []string) {
 	return texts
 }
 
-// asCloudFormation is the only format of templates.
+// asCloudFormation is the only template format.
 const asCloudFormation = "cloudformation"
 
-// addTemplateFormat gives a command the flag --format.
+// addTemplateFormat adds the flag --format.
 func addTemplateFormat(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVar(format, "format", *format, "Print a template: cloudformation.")
 	base.Complete(cmd, "format", asCloudFormation)
 }
 
-// checkTemplateFormat rejects any other value of --format.
+// checkTemplateFormat validates --format.
 func checkTemplateFormat(format string) error {
 	if format != asCloudFormation {
 		return base.Usagef("%q is not a format of templates", format).Hint("use cloudformation")
@@ -173,12 +173,12 @@ way; CloudWatch is not asked then.`,
 // shownAlarm is one row of show.
 type shownAlarm struct {
 	aws.Alarm
-	// State is that in the cloud, "" where the alarm is not there.
+	// State is the state in CloudWatch, or "".
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	ARN    string    `json:"arn,omitempty"`
-	// Status is in force, differs, not created, not described, or foreign; Changes says what differs.
+	// Status is in force, differs, not created, not described, or foreign. Changes lists the differences.
 	Status  string   `json:"status"`
 	Changes []string `json:"changes,omitempty"`
 }
@@ -187,13 +187,13 @@ type shownAlarms struct {
 	Environment string       `json:"environment"`
 	Region      string       `json:"region"`
 	Alarms      []shownAlarm `json:"alarms"`
-	// Dashboard is its name, DashboardStatus as for an alarm.
+	// Dashboard is the dashboard's name, DashboardStatus its status as for an alarm.
 	Dashboard       string   `json:"dashboard"`
 	DashboardStatus string   `json:"dashboardStatus"`
 	LeftOut         []string `json:"leftOut,omitempty"`
 }
 
-// statuses are what the actions of steps mean where nothing is done.
+// statuses maps the action of a pending step to a status.
 var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
 	alarms.Remove: "not described"}
 
@@ -224,7 +224,7 @@ func printAlarms(c *base.CLI, shown *shownAlarms) error {
 	return c.PrintTable(rows)
 }
 
-// describeAlarms puts what should be beside what was found.
+// describeAlarms compares wanted and existing alarms.
 func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	shown := &shownAlarms{Environment: want.Environment, LeftOut: want.LeftOut, Alarms: []shownAlarm{},
 		Dashboard: alarms.DashboardName(want.Environment), DashboardStatus: "not described"}
@@ -240,7 +240,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 
 	own := *found
 	own.Foreign, own.ForeignDashboard = nil, false
-	steps, _ := alarms.Compare(want, &own, true) // its only error is about what is foreign
+	steps, _ := alarms.Compare(want, &own, true) // only fails for foreign alarms
 	for _, s := range steps {
 		if s.Kind != "alarm" {
 			shown.DashboardStatus = statuses[s.Action]
@@ -304,7 +304,7 @@ after asking. Those of other environments and programs stay.`,
 	})
 }
 
-// deletions is one line for each thing of an environment that delete deletes.
+// deletions formats one line per deletion.
 func deletions(name string, found *alarms.Found) (texts []string) {
 	for i := range found.Alarms {
 		texts = append(texts, "delete alarm "+found.Alarms[i].Name)
@@ -334,7 +334,7 @@ func deleteAlarms(ctx context.Context, c *base.CLI, cloud *aws.CloudWatch, name 
 	return alarms.Delete(ctx, cloud, found)
 }
 
-// wantedAlarms works out the alarms of the environment that the arguments describe.
+// wantedAlarms computes the alarms of the environment described by the arguments.
 func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (
 	*aws.CloudWatch, *alarms.Set, error) {
 	opts, err := alarmSettings(c, cmd, args, f)
@@ -355,7 +355,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	return cloud, want, nil
 }
 
-// alarmSettings reads the arguments as 'tendril up' does.
+// alarmSettings parses the arguments like 'tendril up'.
 func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
 	err error) {
 	for _, arn := range f.actions {
@@ -365,13 +365,13 @@ func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags
 	}
 	opts, err = base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config != nil {
-		err = nil // an app that cannot be run has alarms too
+		err = nil // alarms do not require a runnable app
 	}
 	return opts, err
 }
 
-// openCloudWatch connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
-// queue's URL.
+// openCloudWatch connects to the region of the environment's metrics. If no region is configured, it uses the one in
+// the queue's URL.
 func openCloudWatch(ctx context.Context, c *base.CLI, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
@@ -389,7 +389,7 @@ func openCloudWatch(ctx context.Context, c *base.CLI, opts *environment.Options)
 	return cloud, err
 }
 
-// setRegion is the region that somebody set; "" leaves it to the AWS configuration.
+// setRegion returns the configured region; "" means the default of the AWS configuration.
 func setRegion(cfg *config.Config) string {
 	if cfg.IsSet("region") {
 		return cfg.Region
@@ -397,7 +397,7 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// describeAlarmSet works out the alarms. It asks Amazon SQS for the dead-letter queues.
+// describeAlarmSet computes the alarms. It asks Amazon SQS for the dead-letter queues.
 func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config
@@ -445,7 +445,7 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	return &set, nil
 }
 
-// alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
+// alarmQueues returns the environment's queues, those on Amazon SQS with their attributes.
 func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
@@ -475,7 +475,7 @@ func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []al
 	return all, nil
 }
 
-// lookUp asks for a queue's names and its dead-letter queue.
+// lookUp fills in a queue's names and its dead-letter queue.
 func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
 	found, err := sqs.Queue(ctx, reference)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package provision prints files for deployments, and creates and deletes resources on Amazon.
+// Package provision prints deployment files, and creates and deletes AWS resources.
 //
-// generate prints units, manifests and policies; alarms applies CloudWatch alarms and a dashboard; terminate deletes what
-// an environment created.
+// generate prints units, manifests and policies; alarms manages CloudWatch alarms and a dashboard; terminate deletes
+// the resources an environment created.
 package provision

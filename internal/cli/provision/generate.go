@@ -37,10 +37,10 @@ become flags in the files. Secrets never do: the files name the variables that h
 		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
 }
 
-// generateFlags are the flags of every subcommand beside those of up.
+// generateFlags are the additional flags of every subcommand.
 type generateFlags struct{ file, image, tendrilImage string }
 
-// newGenerator makes a subcommand that prints what make returns.
+// newGenerator returns a subcommand that prints the files returned by make.
 func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
@@ -57,7 +57,7 @@ func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	return cmd
 }
 
-// placeFiles prints files, or puts them where the user wants them.
+// placeFiles prints files or writes them to path.
 func placeFiles(c *base.CLI, made []generate.File, path string) error {
 	if path == "" {
 		return printFiles(c, made)
@@ -101,7 +101,7 @@ func printFiles(c *base.CLI, made []generate.File) error {
 	return nil
 }
 
-// writeFile creates a file. One that exists is an error, or stays as it is where it only goes beside another.
+// writeFile creates a file. An existing file is an error, unless file.Beside is set.
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
@@ -122,7 +122,7 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 	return nil
 }
 
-// newManifest makes a subcommand that prints files of a plan.
+// newManifest returns a subcommand that prints the files of a plan.
 func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
 	f := &generateFlags{}
 	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
@@ -175,7 +175,7 @@ func newSystemd(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// deploymentPlan works out what is to be deployed.
+// deploymentPlan creates the plan of a deployment.
 func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if err != nil {
@@ -205,7 +205,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 			p.AppCommand = web.Command
 		}
 		if info, err := os.Stat(base.Argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
-			p.Folder = "/srv/" + s.Name // an archive is unpacked there
+			p.Folder = "/srv/" + s.Name // where the archive would be unpacked
 		}
 	}
 
@@ -221,7 +221,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	return p, nil
 }
 
-// targetOf is the URL of the first app that somebody else runs; nil for none.
+// targetOf returns the URL of the first app not run by tendril, or nil.
 func targetOf(s *config.Settings) *url.URL {
 	for i := range s.Queues {
 		if u, err := url.Parse(s.Queues[i].Target); err == nil && u.Host != "" {
@@ -231,7 +231,7 @@ func targetOf(s *config.Settings) *url.URL {
 	return nil
 }
 
-// accountOf is the account of the first queue on Amazon SQS whose URL tells it; else one to replace.
+// accountOf returns the account in the first Amazon SQS URL, or a placeholder.
 func accountOf(s *config.Settings) string {
 	for i := range s.Queues {
 		if ref, err := aws.ParseReference(s.Queues[i].URL); err == nil && ref.Account != "" {
@@ -241,10 +241,10 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownPlaces are options about this machine, which a file that deploys says itself.
+// ownPlaces are options about this machine, which deployment files set themselves.
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
-// addArgs adds the settings that are not in the app's folder as flags, and the names of those that are secret.
+// addArgs adds settings outside the app's folder as flags, and the variables of secret ones.
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
 	p.Args = []string{"--name=" + cfg.Name}
@@ -254,7 +254,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 			continue
 		}
 		if p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
-			continue // it goes along with the app
+			continue // deployed together with the app
 		}
 		e, err := cfg.Explain(o.Name)
 		if err != nil {
@@ -282,7 +282,7 @@ func absolute(path string) string {
 	return path
 }
 
-// runtimes say what an image of the app begins with, by a file in its folder; the first that is there counts.
+// runtimes maps files in the app's folder to base images. The first match wins.
 var runtimes = []struct {
 	file string
 	generate.Runtime
@@ -299,7 +299,7 @@ var runtimes = []struct {
 	{"composer.json", generate.Runtime{Image: "php:8.4-cli-bookworm"}},
 }
 
-// runtimeOf recognises what an app needs; a small Debian for anything else, such as a static binary.
+// runtimeOf chooses the base image of an app. The default, for example for static binaries, is a small Debian.
 func runtimeOf(folder string, app bool) generate.Runtime {
 	for _, r := range runtimes {
 		if found, _ := filepath.Glob(filepath.Join(folder, r.file)); app && len(found) > 0 {
@@ -329,7 +329,8 @@ func newIAM(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// newAlarmTemplate prints the alarms with the dashboard as a template, or the body of the dashboard alone.
+// newAlarmTemplate returns a subcommand that prints a template of alarms and dashboard, or the body of the dashboard
+// alone.
 func newAlarmTemplate(c *base.CLI, name, short string) *cobra.Command {
 	f, of := &generateFlags{}, &alarmFlags{}
 	text := asCloudFormation

@@ -10,10 +10,10 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// IamPolicy is the IAM policy that the settings need; nil where they need none, which is told.
+// IamPolicy returns the IAM policy needed by the settings. If they need none, it prints a notice and returns nil.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
-	if opts.Config == nil { // else there is only no app to run, which does not matter here
+	if opts.Config == nil { // otherwise only the app is missing, which does not matter here
 		return nil, err
 	}
 
@@ -44,8 +44,8 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 	return policy, nil
 }
 
-// The roles of --iam.
+// Roles of --iam.
 const (
-	RoleRun     = "run"     // the environment's
-	RoleOperate = "operate" // that of whoever types commands about its queues
+	RoleRun     = "run"     // the environment
+	RoleOperate = "operate" // a person running commands
 )

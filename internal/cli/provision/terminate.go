@@ -46,14 +46,14 @@ directory.`,
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
-		if opts.Config == nil { // else there is only no app to run, which does not matter here
+		if opts.Config == nil { // otherwise only the app is missing, which does not matter here
 			return base.Plan{}, err
 		}
 		return planTermination(ctx, c, opts.Config, name)
 	})
 }
 
-// terminateTimeout bounds the listing, and the deletion after it.
+// terminateTimeout limits the listing, and separately the deletion.
 const terminateTimeout = 5 * time.Minute
 
 func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (base.Plan, error) {
@@ -87,7 +87,7 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// hintYes says what to type where nobody is at a terminal: this command wants the name.
+// hintYes changes the hint of a missing confirmation, because this command requires the name.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -96,7 +96,7 @@ func hintYes(err error, name string) error {
 	return err
 }
 
-// termination is the end of one environment.
+// termination deletes an environment.
 type termination struct {
 	cli       *base.CLI
 	cfg       *config.Config
@@ -105,7 +105,7 @@ type termination struct {
 	data      *environment.DataDirectory
 }
 
-// open finds what there is to delete. The data directory is locked from now on.
+// open finds the resources to delete and locks the data directory.
 func (t *termination) open(ctx context.Context) (err error) {
 	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
 		return err
@@ -121,18 +121,18 @@ func (t *termination) open(ctx context.Context) (err error) {
 
 func (t *termination) close() {
 	if t.data != nil {
-		_ = t.data.Close() // only a lock
+		_ = t.data.Close() // just a lock
 	}
 	if t.inventory != nil {
 		t.inventory.Close()
 	}
 }
 
-// deletesData reports whether the data directory is deleted: it is the embedded queues, and else holds nothing
-// that was created for the environment alone.
+// deletesData reports whether to delete the data directory. It must contain the embedded queues; otherwise nothing in
+// it was created for this environment alone.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// show prints what will be deleted and what is kept, and returns how much of the former there is.
+// show prints the resources to delete and to keep, and returns the number to delete.
 func (t *termination) show() (owned int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
@@ -171,8 +171,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// delete deletes what is owned, one thing after the other, and says how each went. An error does not keep it from
-// the rest.
+// delete deletes all owned resources and reports each. It continues after errors.
 func (t *termination) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
 	defer cancel()
