@@ -10,12 +10,12 @@ import (
 	"tendril/internal/cli/run"
 )
 
-// version is set at release builds by the linker.
+// version is set by the linker in release builds.
 var version = "0.1.0-dev"
 
 func main() {
-	// After a panic, or the signal of systemd's watchdog, Go would exit with status 2:
-	// that of wrong settings, for which nobody starts us again. So it is a signal.
+	// By default Go exits with status 2 after a panic or the signal of systemd's watchdog. That is the status of
+	// invalid settings, after which we would not be restarted. So abort with a signal.
 	debug.SetTraceback("crash")
 	run.HideMemory()
 	os.Exit(cli.Execute(base.New(version), os.Args[1:]))

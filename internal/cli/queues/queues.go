@@ -99,7 +99,7 @@ func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Qu
 	return queues, nil
 }
 
-// remoteQueue is a queue on Amazon SQS in the words of the console.
+// remoteQueue converts an Amazon SQS queue to the console's type.
 func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
 	out.Ledger.Visible = int64(target.Number(attributes, target.VisibleCount))
@@ -110,7 +110,7 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	return out
 }
 
-// List lists queues with their messages.
+// List describes how queues are listed.
 var List = base.List[api.Queue]{
 	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"},
 	Name:    func(q *api.Queue) string { return q.Name },
@@ -124,7 +124,7 @@ var List = base.List[api.Queue]{
 	},
 }
 
-// queueNote is what a person should know of a queue.
+// queueNote describes a pause or a problem of a queue.
 func queueNote(q *api.Queue) string {
 	note := base.PausedText(q.Paused, q.PauseReason)
 	if problem := q.Problem(); problem != "" {
@@ -251,8 +251,8 @@ func newQueuesResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
-// does, in front of their names. What act returns says so of an environment and its queues.
+// actsOnReceiving implements a command that pauses or resumes the queue in its argument, or several for "". The text
+// would precedes their names. The function act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
 	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -276,8 +276,8 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(con
 	})
 }
 
-// workedQueue finds the running environment and the name of the queue that the first
-// argument names, without one that of the only queue it works on, or "" for several.
+// workedQueue returns the running environment and the queue in the first argument. The default is its only queue, or
+// "" for several.
 func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

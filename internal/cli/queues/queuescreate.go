@@ -16,12 +16,11 @@ import (
 	"tendril/queue"
 )
 
-// newQueue is a queue to create.
 type newQueue struct {
 	name        string
 	attributes  map[string]string
-	deadLetter  string // "" for none
-	byDefault   bool   // nobody asked for the dead-letter queue: a queue that exists does not get it
+	deadLetter  string // may be ""
+	byDefault   bool   // default dead-letter queue, not added to an existing queue
 	maxReceives int
 }
 
@@ -71,7 +70,7 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 	})
 }
 
-// complete works out the names and attributes.
+// complete determines names and attributes.
 func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) error {
 	n.attributes = map[string]string{}
 	for _, text := range attributes {
@@ -118,7 +117,7 @@ func (n *newQueue) forDead() map[string]string {
 	return attributes
 }
 
-// createQueue creates a queue, and its dead-letter queue first where that is missing.
+// createQueue creates a queue and, if missing, its dead-letter queue.
 func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
@@ -131,7 +130,7 @@ func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) e
 	return err
 }
 
-// queueMaker makes queues in the running environment, or on Amazon SQS.
+// queueMaker creates queues in the running environment or on Amazon SQS.
 type queueMaker struct {
 	client *api.Client
 	sqs    *aws.SQS
@@ -148,8 +147,8 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// createWithDeadLetterQueue creates the dead-letter queue where it is missing, and then the queue. It takes the
-// default dead-letter queue back from n when the queue exists.
+// createWithDeadLetterQueue creates the dead-letter queue if it is missing, then the queue. If the queue exists, it
+// drops a default dead-letter queue from n.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false
@@ -188,7 +187,7 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 	return made, err
 }
 
-// wouldCreate says which queues are missing.
+// wouldCreate lists the missing queues.
 func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
 	is, err := m.attributes(ctx, n.name)
 	if err == nil {
@@ -218,7 +217,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 	return append(steps, text), nil
 }
 
-// attributes returns the attributes of a queue, by what create returned or by its name.
+// attributes returns the attributes of a queue, given the result of create or its name.
 func (m *queueMaker) attributes(ctx context.Context, reference string) (map[string]string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)
@@ -231,7 +230,7 @@ func (m *queueMaker) attributes(ctx context.Context, reference string) (map[stri
 	return q.Attributes(ctx)
 }
 
-// arn returns the ARN of a queue, by what create returned or by its name.
+// arn returns the ARN of a queue, given the result of create or its name.
 func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)
@@ -241,7 +240,7 @@ func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) 
 	return attributes["QueueArn"], err
 }
 
-// create returns the new queue's name, or on Amazon SQS its URL.
+// create returns the new queue's name, or its URL on Amazon SQS.
 func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
 	if m.sqs == nil {
 		_, err := m.client.CreateQueue(ctx, name, attributes)

@@ -63,14 +63,14 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 	})
 }
 
-// refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
+// refuseNeeded rejects a queue the running environment receives from, or a dead-letter queue in use.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q works on queue %s", client.Instance.Environment, p.Name).
 			Hint("stop it, and start it with other --queues before the queue is deleted")
 	}
 	if p.Remote != nil {
-		return nil // Amazon SQS allows it, also where its messages would go nowhere
+		return nil // Amazon SQS allows it, even for dead-letter queues in use
 	}
 	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
@@ -80,7 +80,7 @@ func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *targe
 	return err
 }
 
-// confirmDeletion asks for the number of messages that go with a queue.
+// confirmDeletion asks for confirmation by the number of messages.
 func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
 	return c.Confirm(fmt.Sprintf("delete queue %s with %s", name, base.Plural(messages, "message")), strconv.Itoa(messages),
 		yes)
@@ -93,7 +93,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
+// deleteRemote deletes a queue on Amazon SQS. An environment's tag proves that tendril created it.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
 // Package run starts environments: up, serve and init.
 //
-// It fits the memory of the process to its limit, writes the log, and turns signals into a drain.
+// It adapts memory use to the process's limit, writes the log, and drains on signals.
 package run

@@ -56,7 +56,7 @@ that exists stays as it is. Nothing is installed or started.`,
 	})
 }
 
-// wouldWrite prints the files that are missing, and returns the steps that write them.
+// wouldWrite prints the missing files and returns the steps that write them.
 func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
@@ -70,7 +70,7 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 	return steps
 }
 
-// writeScaffold writes the files that are missing, and says what comes next.
+// writeScaffold writes the missing files and prints the next steps.
 func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
 	c.PrintErrf("recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
@@ -85,14 +85,14 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 		}
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
-	if dir != "." { // tendril.yaml is that of the working folder
+	if dir != "." { // tendril.yaml is read from the working folder
 		steps = slices.Insert(steps, 0, "cd "+base.Plain(dir))
 	}
 	c.PrintErrf("next: %s\n", strings.Join(steps, " && "))
 	return nil
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file that must not exist.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

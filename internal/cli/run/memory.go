@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// ballast counts as memory in use, but is never touched, so the system gives no pages for it. Go collects garbage when
-// the heap has doubled: that of an environment is so small that it would be collected hundreds of times a second.
+// ballast counts towards Go's heap but is never touched, so it occupies no memory. Go collects garbage when the heap
+// has doubled; the heap of an environment is so small that this would happen hundreds of times a second.
 //
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// ballastSize adds as much to the garbage that may lie between two collections.
+// ballastSize is the additional garbage allowed between two collections.
 const ballastSize = 8 << 20
 
 const (
-	// leastMemory is the smallest memory limit of a control group under which tendril starts; docs/deploy.md names it.
+	// leastMemory is the smallest memory limit of a control group under which tendril starts; see docs/deploy.md.
 	leastMemory = 48 << 20
-	// roomForBallast is the smallest budget of which the ballast is a small part.
+	// roomForBallast is the smallest memory budget with a ballast.
 	roomForBallast = 256 << 20
-	// outsideGo is what is used outside of Go's heap: by SQLite and the kernel.
+	// outsideGo is the memory used outside Go's heap, by SQLite and the kernel.
 	outsideGo = 8 << 20
 )
 
-// memoryBudget is how many bytes this process may use, 0 for any number. goLimit is GOMEMLIMIT and decides where it is
-// set, group the limit of the control group; math.MaxInt64 means that there is none. An app in the same group is left
-// three quarters of it, as far as tendril's own least allows.
+// memoryBudget returns the number of bytes this process may use, 0 for no limit. If goLimit (GOMEMLIMIT) is set it
+// decides; otherwise group, the limit of the control group. Each is math.MaxInt64 if unset. An app in the same group
+// gets three quarters, unless tendril's minimum requires more.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, and tendril needs at "+
@@ -45,7 +45,8 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	return group / 10 * 9, nil
 }
 
-// limitMemory fits Go's memory limit to the control group, and returns the budget of this process, 0 for no bound.
+// limitMemory sets Go's memory limit according to the control group, and returns the budget of this process, 0 for no
+// limit.
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)
 	if budget, err = memoryBudget(goLimit, groupMemory(), hasApp); err != nil {
@@ -60,10 +61,10 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// startEnds is how long after it was announced an environment has surely read its code and tables.
+// startEnds is the delay after which startup has certainly read its code and tables.
 const startEnds = time.Second
 
-// releaseStart gives memory back that only the start needed.
+// releaseStart releases memory used only during startup.
 func releaseStart() {
 	debug.FreeOSMemory()
 	releaseProgram()

@@ -16,16 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideMemory keeps other processes of this user, such as the app, from reading the memory and the environment of this one
-// in /proc, where secrets are. Programs that it starts are not affected. There are no core dumps either.
+// HideMemory prevents other processes of this user, such as the app, from reading this process's memory and
+// environment variables in /proc, because they contain secrets. It also disables core dumps. Child processes are not
+// affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram lets the system take back the pages of the program's file that the start has read: most are of code
-// and tables that only a start needs. A page that is used again is mapped again from the page cache.
+// releaseProgram releases the executable's pages, most of which only startup needs. Pages that are used again are
+// mapped from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
-		return // without /proc the pages stay until the system needs them
+		return // without /proc the pages stay until memory runs short
 	}
 	defer f.Close()
 	for _, m := range programMappings(f) {
@@ -33,15 +34,15 @@ func releaseProgram() {
 	}
 }
 
-// mapping is a range of addresses.
+// mapping is an address range.
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the mappings of the program's file in the text of /proc/self/smaps that hold nothing but the
-// file's content: those that were never written to. The program is the file that is mapped first.
+// programMappings returns the unmodified, read-only mappings of the executable in the text of /proc/self/smaps. The
+// executable is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string
-	var last *mapping // the mapping whose lines are read, if it is one of the program
+	var last *mapping // current mapping, if it is of the executable
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		var m mapping
@@ -59,7 +60,7 @@ func programMappings(smaps io.Reader) []mapping {
 	return found
 }
 
-// groupMemory is the memory limit of this process's control group or the nearest group above it, in bytes;
+// groupMemory returns the lowest memory limit of this process's control group and its ancestors in bytes;
 // math.MaxInt64 if none has one.
 func groupMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
@@ -69,8 +70,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit returns the smallest memory limit that applies to the groups of /proc/self/cgroup, whose lines are
-// ID:CONTROLLERS:PATH. In a container the path may be the host's, of which only the end is mounted, at the root.
+// leastLimit returns the lowest memory limit of the groups in /proc/self/cgroup, with lines ID:CONTROLLERS:PATH. In a
+// container the path may be the host's, while only its last part is mounted, at the root.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -86,7 +87,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 			continue
 		}
 		for group := path.Join("/", fields[2]); ; group = path.Dir(group) {
-			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // missing where the group is not mounted
+			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // missing if the group is not mounted
 			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < unlimited {
 				least = min(least, limit)
 			}
@@ -99,5 +100,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// unlimited is what version 1 reports without a limit: the largest number of whole pages. Version 2 reports "max".
+// unlimited is the value of version 1 for no limit: the largest number of whole pages. Version 2 reports "max".
 const unlimited = 1 << 62

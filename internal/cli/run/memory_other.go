@@ -6,7 +6,7 @@ import "math"
 
 func releaseProgram() {}
 
-// HideMemory does nothing: only Linux lets a process choose.
+// HideMemory does nothing, because only Linux supports it.
 func HideMemory() {}
 
 func groupMemory() int64 { return math.MaxInt64 }

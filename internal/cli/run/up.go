@@ -55,8 +55,8 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	return runEnvironment(c, opts.Config, opts)
 }
 
-// runEnvironment fills what all environments need, and runs one until it ends
-// or signals end it: TERM or INT drain, a second one stops at once.
+// runEnvironment runs an environment until it exits or a signal stops it: TERM or INT drain, a second one stops
+// immediately.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -91,7 +91,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		if announced != nil {
 			announced()
 		}
-		go releaseProgram() // before the memory of messages adds to the pages that the start has read
+		go releaseProgram() // release pages of startup before messages need memory
 		time.AfterFunc(startEnds, releaseStart)
 	}
 
@@ -114,7 +114,7 @@ func attributesOf(component, problem, hint string) []any {
 	return attrs
 }
 
-// newLogger prints for a person at a terminal, or JSON.
+// newLogger returns a logger for a terminal, or for JSON.
 func newLogger(c *base.CLI, cfg *config.Config, text bool) *logging.Logger {
 	opts := logging.Options{Out: c.Out, Color: text && c.Color(), PerSecond: cfg.LogSample}
 	switch {
@@ -162,17 +162,17 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// sameSignal is the time within which a second signal is an echo of the first.
+// sameSignal is the interval in which a repeated signal counts as the same request.
 const sameSignal = 250 * time.Millisecond
 
-// watchSignals drains at the first TERM or INT and stops at the second, which
-// it reports. HUP puts in force what changed in the app's folder; what is wrong
-// with it is told, and changes nothing. USR2 writes the state to the log. A closed terminal must not lose work.
+// watchSignals drains at the first TERM or INT. At the second it stops immediately and sends the signal to the
+// returned channel. HUP reloads the app's folder; errors are logged and change nothing. HUP does not stop the
+// process, so that closing the terminal loses no work. USR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
-	// They pause all queues, and let them go on when they come again. TSTP is what a terminal sends for ^Z, and what
-	// other daemons take for it.
+	// These signals toggle a pause of all queues. A terminal sends TSTP for ^Z, and other daemons use it in the same
+	// way.
 	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)
@@ -185,19 +185,19 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case quiet[sig] != "":
 				setQuiet(env, quiet[sig], log)
 			case sig == syscall.SIGHUP:
-				go func() { // it may take minutes, in which other signals count
+				go func() { // may take minutes; keep handling other signals
 					if err := env.Hangup(); err != nil {
 						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload refused", "component", "environment", "err", err)
 					}
 				}()
 			case sig == syscall.SIGUSR2:
-				go environment.LogState(env) // it may hang where the environment does
+				go environment.LogState(env) // may hang if the environment does
 			case draining.IsZero():
 				draining = time.Now()
-				drain() // first: nothing that is told may hold it up
+				drain() // first, so that logging cannot delay it
 				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops at once", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
-				// The same wish, by way of the process group and of a parent.
+				// Both a parent and the process group forwarded the same signal.
 			default:
 				select {
 				case killed <- sig:
@@ -210,7 +210,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	return killed
 }
 
-// setQuiet stops receiving, or goes on with it, and says how it ends.
+// setQuiet toggles the pause of all queues.
 func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	switch paused, err := env.Quiet("the signal " + name); {
 	case err != nil:

@@ -1,13 +1,10 @@
-// Package scaffold writes the first files of a folder: a Procfile and a tendril.yaml for the app it recognises.
+// Package scaffold generates a Procfile and a tendril.yaml for the app in a folder.
 //
 //	files of the folder --> Recognize --> App --> Files --> Procfile, tendril.yaml
 //
-// [Recognize] reads a file system and starts nothing. It knows an app by the files that its ecosystem asks for, such
-// as package.json or manage.py, and looks into them where they say how it starts. [App.Files] are texts: whoever calls
-// decides where they go, and never overwrites.
+// [Recognize] identifies an app by its ecosystem's files, such as package.json or manage.py, and reads how it starts. It
+// runs nothing. [App.Files] returns texts; the caller writes them and does not overwrite existing files.
 //
-// # What it does not do
-//
-// It installs and builds nothing; [App.Before] says what must be done once. It does not start containers: a folder
-// that only has a Dockerfile is refused, with what to do instead.
+// The package installs and builds nothing: [App.Before] lists the commands to run once. It does not support
+// containers: a folder that only contains a Dockerfile is refused with advice.
 package scaffold

@@ -15,29 +15,29 @@ import (
 	"tendril/internal/config"
 )
 
-// App is an app as it was recognised.
+// App is a recognised app.
 type App struct {
-	// Platform is its framework or language, such as "Node.js", and File the file that says so.
+	// Platform is a framework or language, such as "Node.js", and File the file that identifies it.
 	Platform, File string
-	// Web is the command for its Procfile; "" where it has one, and for a Lambda function on this machine, which Lambda
-	// starts.
+	// Web is the command for the Procfile; "" if a Procfile exists. Lambda is the command of a local Lambda function,
+	// started by the Lambda runtime instead.
 	Web, Lambda string
-	// Before are commands to run once in the folder before it starts.
+	// Before are commands to run once in the folder.
 	Before []string
-	// Connections is how many messages the command works on at once; 0 if it has no limit of its own.
+	// Connections is the number of messages the command processes concurrently; 0 means unlimited.
 	Connections int
 }
 
-// pool is the number of threads or workers of a server that has a fixed number of them.
+// pool is the number of threads or workers of a server with a fixed number.
 const pool = 8
 
-// gunicorn is the command of gunicorn for an app. By itself gunicorn has one worker, which serves one request at a
-// time and is killed after 30 seconds, with the job it works on.
+// gunicorn returns the gunicorn command for an app. By default gunicorn has one worker that serves one request at a
+// time, and kills it, with its job, after 30 seconds.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
 }
 
-// The errors of Recognize; each continues with advice.
+// Errors of Recognize, which include advice.
 var (
 	errContainer = errors.New("this app is made for a container, which tendril does not start; " +
 		"start it yourself and give its address: tendril up --target http://127.0.0.1:8080/, " +
@@ -46,7 +46,7 @@ var (
 		"write a Procfile with the line \"web: COMMAND\", of an app that listens on PORT")
 )
 
-// Recognize finds the app in a folder and the command that starts it.
+// Recognize identifies the app in a folder and the command that starts it.
 func Recognize(folder fs.FS) (*App, error) {
 	f := files{folder}
 	if f.first("Procfile") != "" {
@@ -63,7 +63,7 @@ func Recognize(folder fs.FS) (*App, error) {
 	return nil, errUnknown
 }
 
-// files are the files of a folder. Unreadable ones count as absent.
+// files reads a folder. Unreadable files count as missing.
 type files struct{ folder fs.FS }
 
 const maxRead = 1 << 20
@@ -80,7 +80,7 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
-// first is the first of these names that a regular file has.
+// first returns the first name that is a regular file, or "".
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -90,7 +90,7 @@ func (f files) first(names ...string) string {
 	return ""
 }
 
-// match is the first file by a pattern, in the order of names; may be "".
+// match returns the first file matching a pattern, or "".
 func (f files) match(patterns ...string) string {
 	for _, pattern := range patterns {
 		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
@@ -271,7 +271,7 @@ func (f files) php() *App {
 	return app
 }
 
-// java: the port is given to Spring Boot as it asks for it; another app reads PORT.
+// java passes the port to Spring Boot as a property; other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -304,7 +304,7 @@ func (f files) dotNet() *App {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// isPlain reports whether a path is safe for a shell, and below the folder.
+// isPlain reports whether a path is inside the folder and safe for a shell.
 func isPlain(name string) bool {
 	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
 }
@@ -312,7 +312,7 @@ func isPlain(name string) bool {
 // File is a file to write.
 type File struct{ Name, Text string }
 
-// Files are the files that the folder of that name needs: settings, and a Procfile for an app that Web starts.
+// Files returns the files for the folder of that name: settings, and a Procfile if Web is set.
 func (a *App) Files(folder string) []File {
 	settings := File{"tendril.yaml", a.settings(folder)}
 	if a.Web == "" {
@@ -324,10 +324,10 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is an option that the settings show, with a value to begin with; "" for the example in its documentation.
+// setting is a suggested option and its initial value; "" means the example in its documentation.
 type setting struct{ key, value string }
 
-// offered are the options that an app, or a Lambda function, needs first.
+// offered returns the options most apps or Lambda functions need first.
 func (a *App) offered() []setting {
 	of := []setting{{"http_path", "/jobs"}, {"inactivity_timeout", "5m"}}
 	if a.Lambda != "" {
@@ -365,7 +365,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// environmentName makes a name of a folder's name, as 'tendril up' does.
+// environmentName derives a name from a folder's name like 'tendril up'.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

@@ -19,27 +19,27 @@ import (
 	"tendril/queue"
 )
 
-// batchSender sends messages in tens and prints the id of each.
+// batchSender sends messages in batches of ten and prints their IDs.
 type batchSender struct {
 	c      *base.CLI
 	to     target.Sender
 	format base.Format
-	many   bool // the messages are lines of a file
-	wait   bool // outcomes are printed later, with the ids
-	// verbose prints the request and the answer with each outcome.
+	many   bool // messages are lines of a file
+	wait   bool // print IDs later, with the outcomes
+	// verbose also prints request and answer of each outcome.
 	verbose bool
-	// embedded names the embedded queue that they are sent to, and its dead-letter queue; nil on Amazon SQS.
+	// embedded holds the names of the destination and its dead-letter queue; nil on Amazon SQS.
 	embedded []string
 	bar      *progressbar.ProgressBar
 
 	batch   []line
 	bytes   int
-	sent    []string // ids, in order
+	sent    []string // IDs, in order
 	refused int
 }
 
-// send sends all messages. A refused message does not stop those after it; its line is named, and the error at the
-// end says how many there were. An error of the input or of the whole queue ends it at once.
+// send sends all messages. It reports a refused message with its line and continues; the final error has their
+// number. An error of the input or of the whole queue stops it.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -66,7 +66,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 	return nil
 }
 
-// failed adds how far it came to an error that ended the sending of many.
+// failed reports the messages sent before an error.
 func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
 		o.c.PrintErrf("%s sent before this\n", base.Plural(len(o.sent), "message"))
@@ -109,8 +109,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// sendAll sends messages and returns a result for each. A FIFO queue refuses them all when one lacks its group or
-// deduplication id: then each is sent alone, to say which.
+// sendAll returns one result per message. If a FIFO queue rejects the whole batch because a group or deduplication ID
+// is missing, it sends messages one by one to identify the culprit.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -130,7 +130,7 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint names the flag that a FIFO queue requires; "" for any other error, such as an invalid group.
+// sendHint names the flag required by a FIFO queue; "" for other errors, such as an invalid group.
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -164,7 +164,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// watcher finds the environment that works on a queue, so that it can be asked for outcomes.
+// watcher returns the environment that receives from the queue, to ask for outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -179,7 +179,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that works on it")
 }
 
-// awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
+// awaitOutcomes prints the outcome of each message. The error has the number of unsuccessful ones.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
@@ -220,7 +220,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 	return attemptsError(failed, running, unknown)
 }
 
-// embeddedNames are the embedded queue that messages are sent to, and its dead-letter queue.
+// embeddedNames returns the names of an embedded destination and its dead-letter queue.
 func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	for _, q := range client.Instance.Queues {
 		if to.Remote == nil && q.Embedded && q.Name == to.Name {
@@ -233,8 +233,8 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome waits for what became of a message, with the last failure that an embedded queue keeps with it. That is also
-// known of messages that the environment has forgotten.
+// outcome waits for the outcome of a message. It includes the last failure stored with the message in an embedded
+// queue, which survives a restart of the environment.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {
@@ -256,7 +256,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 	return d, last, known, nil
 }
 
-// exchangeOf is what was posted for a message, and the answer; nil while there is none.
+// exchangeOf returns the request and answer for a message, or nil.
 func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *api.Error
@@ -266,7 +266,7 @@ func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) 
 	return &x, err
 }
 
-// outcomeJSON is an outcome with the exchange that --verbose asks for.
+// outcomeJSON is an outcome with its exchange if verbose.
 type outcomeJSON struct {
 	api.Delivery
 	Exchange *api.Exchange `json:"exchange,omitempty"`
@@ -305,7 +305,7 @@ func deliveryText(d api.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
-		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // the reason is why it was dropped
+		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // reason for dropping the message
 		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
 	case d.Outcome == api.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)

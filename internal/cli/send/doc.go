@@ -1,4 +1,4 @@
-// Package send sends messages and prints what became of them.
+// Package send sends messages and reports their outcome.
 //
-// It reads bodies and lines of JSON, sends them in batches, and with --wait asks the environment for each outcome.
+// It reads bodies or lines of JSON and sends them in batches. With --wait it asks the environment for the outcomes.
 package send

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// PrintExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
+// PrintExchange prints a request and its answer. Lines of the request start with >, lines of the answer with <.
 func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	var text strings.Builder
 	write := func(sign string, head []string, body string, size int) {
@@ -40,7 +40,7 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	return err
 }
 
-// PrintAnswer prints the lines of an answer, indented.
+// PrintAnswer prints the indented lines of an answer.
 func PrintAnswer(c *base.CLI, answer string) error {
 	for line := range strings.Lines(strings.TrimSpace(answer)) {
 		if _, err := c.Println("      " + base.Plain(strings.TrimRight(line, "\r\n"))); err != nil {

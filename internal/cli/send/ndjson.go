@@ -19,8 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// MaxLine is the longest line of a file of messages: the largest message with
-// every byte of it escaped, and its attributes.
+// MaxLine is the maximum line length: the largest message with every byte escaped, and its attributes.
 const MaxLine = 8 << 20
 
 type line struct {
@@ -28,8 +27,8 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines ranges over the messages of a file with one on each line. Empty lines are passed over. With raw every
-// line is a body as it stands; without, see [parseLine]. It ends after an error, which names the line.
+// readLines iterates over the messages of a file, one per line, skipping empty lines. With raw, each line is a body;
+// otherwise see [parseLine]. It stops after an error, which includes the line number.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -63,9 +62,9 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	}
 }
 
-// parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
-// export' writes: its body, attributes, group, deduplication id, trace header, delay and not_before are sent, what else
-// an export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
+// parseLine parses a line of NDJSON. An object with the key "body" is a message as exported by 'tendril dead export'.
+// Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported
+// properties are ignored, and unknown keys are errors. Any other JSON value is the body itself.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -76,17 +75,17 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: when.notBefore,
 	}
 	sent := out.ToQueue()
-	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
+	sent.Attributes, _ = queue.CutReason(sent.Attributes) // present in an export of dead letters
 	return sent, nil
 }
 
-// delayed says when a message of a line is to be delivered: at once where neither is set.
+// delayed is the delay of a line's message, if any.
 type delayed struct {
 	delay     *int // seconds
 	notBefore time.Time
 }
 
-// ParseMessage reads one line as [parseLine] does, with all that an export tells of the message.
+// ParseMessage parses a line like [parseLine], including exported properties that are not sent.
 func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
@@ -105,7 +104,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`
-		// Receipt is what 'tendril receive' prints; it is of no use later.
+		// Receipt is printed by 'tendril receive' and ignored here.
 		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -144,7 +143,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-// parseAttribute reads name=value or name:Type=value. The value of a Binary is base64.
+// parseAttribute parses name=value or name:Type=value. The value of a Binary is base64.
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {

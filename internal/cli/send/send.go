@@ -88,7 +88,7 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 	})
 }
 
-// recordingMargin is how much longer requests are recorded than an outcome is waited for.
+// recordingMargin is how long recording continues beyond the wait for outcomes.
 const recordingMargin = 10 * time.Second
 
 func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
@@ -107,7 +107,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 	}
 
 	if input != nil {
-		c.AtEnd(func() { _ = input.Close() }) // it was only read
+		c.AtEnd(func() { _ = input.Close() }) // only read
 	}
 
 	p, err := target.Find(ctx, c, cmd, f.where)
@@ -146,7 +146,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 		}), nil
 }
 
-// wouldSend reads all messages, and says how many and how large they are.
+// wouldSend reads all messages and returns their number and size.
 func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, error]) ([]string, error) {
 	if to.Remote == nil {
 		if _, err := to.Client.Queue(ctx, to.Name); err != nil {
@@ -163,7 +163,7 @@ func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, e
 	return []string{fmt.Sprintf("send %s, %s, to queue %s", base.Plural(n, "message"), base.Size(bytes), to.Name)}, nil
 }
 
-// messages are those of the lines, or the one of the argument or the input.
+// messages returns the messages in the lines, or the one in the argument or the input.
 func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
 	switch {
 	case f.many():
@@ -209,7 +209,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	return out, err
 }
 
-// parseAt reads a time: of a day, the next one after now, or a date with a time, here unless it says a zone.
+// parseAt parses a time of day, meaning its next occurrence, or a date and time. The zone is local unless given.
 func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -238,7 +238,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// parseDelay reads a delay with its unit, or in seconds.
+// parseDelay parses a delay with a unit, or in seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {
@@ -251,7 +251,7 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// openInput opens where the body or the lines come from; nil when the body is an argument.
+// openInput opens the source of the body or the lines; nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
@@ -272,7 +272,6 @@ func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) 
 	return io.NopCloser(c.In), nil
 }
 
-// unreadable is the error for a file that cannot be read.
 func unreadable(err error) error {
 	return base.Usagef("reading the body: %w", err).Hint("name a file that can be read with --file, or - for " +
 		"standard input")
@@ -285,7 +284,7 @@ func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	}
 }
 
-// filled puts into each message what it does not say itself.
+// filled adds the template's properties to messages that lack them.
 func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for l, err := range lines {

@@ -58,7 +58,7 @@ and terminate.`,
 	return cmd
 }
 
-// printPolicy prints the IAM policy that the settings need.
+// printPolicy prints the IAM policy needed by the settings.
 func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) error {
 	policy, err := provision.IamPolicy(c, cmd, args, role)
 	if err != nil || policy == nil {
@@ -67,7 +67,7 @@ func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) er
 	return c.PrintJSON(policy)
 }
 
-// checkReport is what 'tendril check' found.
+// checkReport is the result of 'tendril check'.
 type checkReport struct {
 	cli      *base.CLI
 	OK       bool          `json:"ok"`
@@ -76,12 +76,12 @@ type checkReport struct {
 	Problems []base.Notice `json:"problems"`
 }
 
-// checkedItem is one thing that 'tendril up' would use.
+// checkedItem is something 'tendril up' would use.
 type checkedItem struct {
 	Kind string `json:"kind"` // such as process, queue, task, setting or property
 	Name string `json:"name"`
-	Text string `json:"text"`           // what people read, the name included
-	Next string `json:"next,omitempty"` // the next runs of a task
+	Text string `json:"text"`           // for display, includes the name
+	Next string `json:"next,omitempty"` // next runs of a task
 }
 
 func (r *checkReport) add(kind, name, text string) {
@@ -96,7 +96,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// show prints the report to people, but for warnings and problems: they are on standard error.
+// show prints the items. Warnings and problems are printed to standard error elsewhere.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -110,7 +110,7 @@ func (r *checkReport) show() error {
 	return nil
 }
 
-// names are the items as KIND/NAME.
+// names returns the items as KIND/NAME.
 func (r *checkReport) names() (names []string) {
 	for _, i := range r.Items {
 		names = append(names, i.Kind+"/"+i.Name)
@@ -125,21 +125,21 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
-// fillReport fills a report, and returns what 'tendril up' would refuse.
+// fillReport fills in a report and returns the error 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return err
 	}
 
-	if err == nil { // 'tendril up' would take other ports where the default ones are taken
+	if err == nil { // like 'tendril up', replace default ports in use
 		err = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
 	}
 
-	refused := []error{err} // where there is no app to run, the rest is looked at all the same
+	refused := []error{err} // without a runnable app, check everything else
 	cfg := opts.Config
 	r.warn(cfg.Warnings...)
 	if err := r.addBundle(&opts); err != nil {
@@ -166,8 +166,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// checkPorts looks whether the ports are free. Where an environment runs on the data
-// directory they are its own, and what is checked is to be deployed there.
+// checkPorts checks that the ports are free. If an environment runs on the data directory, they are its own, and the
+// app is assumed to be deployed there.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -205,8 +205,8 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// scaledText says what is scaled, and between which bounds; "" for nothing. Which group this instance is in is
-// not asked here.
+// scaledText describes the scaling target and its bounds, without looking up the instance's group; "" if the size is
+// fixed.
 func scaledText(s *config.Settings) string {
 	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
 	switch {
@@ -234,8 +234,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks lists the tasks of a file with the times at which they are due after
-// now. What is wrong with the file is told with the other problems.
+// addTasks adds the tasks of a file with their next due times. Errors in the file are reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -254,8 +253,8 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// addBundle adds what is in a bundle: the steps of a deployment in their order, what it sets, and what is not used. A
-// command runs in the place of the bundle's own processes.
+// addBundle adds a bundle's deployment steps in order, its settings, and its unused parts. A command on the command
+// line replaces the bundle's processes.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
@@ -298,7 +297,7 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	return nil
 }
 
-// addStep adds one step of a deployment. Processes stay, so that they have a word of their own.
+// addStep adds a deployment step. Long-running processes have their own kind.
 func (r *checkReport) addStep(s bundle.Step) {
 	switch {
 	case s.Phase == bundle.PhaseStart:
@@ -312,7 +311,7 @@ func (r *checkReport) addStep(s bundle.Step) {
 	}
 }
 
-// addMachineStep adds one step that changes the machine.
+// addMachineStep adds a step that changes the machine.
 func (r *checkReport) addMachineStep(s *machine.Step) {
 	text := s.Title()
 	if s.Text != "" {
@@ -321,8 +320,7 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, base.Position(s.Place.File, s.Place.Line)))
 }
 
-// addSettings adds the options whose value in force is one of the bundle's settings; the folder's name does not count
-// as one.
+// addSettings adds the options set by the bundle, except for the name derived from its folder.
 func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)

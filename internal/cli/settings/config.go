@@ -15,7 +15,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// NewConfig returns the command 'tendril schema'.
+// NewConfig returns the command 'tendril config'.
 func NewConfig(c *base.CLI) *cobra.Command {
 	schema := &cobra.Command{
 		Use:   "schema",
@@ -188,7 +188,7 @@ those of the bundle count again. It shows the lines that differ and asks first.`
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changesSettings makes a command change what its arguments say.
+// changesSettings implements a command that changes settings; take parses an argument.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes bool

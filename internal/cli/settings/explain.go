@@ -60,14 +60,14 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 	return cmd
 }
 
-// explanations are what there is to say about one option, or all that are set.
+// explanations explain one option, or all that are set.
 type explanations struct {
 	options []explainedOption
-	one     bool         // one was asked for
-	show    func() error // prints it to people
+	one     bool         // a single option was requested
+	show    func() error // prints the text form
 }
 
-// value is what programs get: an object for the one that was asked for, else a list.
+// value returns the JSON form: an object for a single option, otherwise a list.
 func (e *explanations) value() any {
 	if e.one && len(e.options) == 1 {
 		return e.options[0]
@@ -75,17 +75,17 @@ func (e *explanations) value() any {
 	return append([]explainedOption{}, e.options...)
 }
 
-// explainedOption is an option for programs.
+// explainedOption is the JSON form of an explanation.
 type explainedOption struct {
 	api.DescribedOption
 	Help    string `json:"help,omitempty"`
 	Default string `json:"default,omitempty"`
 	Allowed string `json:"allowed,omitempty"`
-	// Changes are what the files have changed to since the process read them.
+	// Changes are pending changes in the files.
 	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
-// forPrograms is an explanation without its text.
+// forPrograms converts an explanation to its JSON form.
 func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOption {
 	value := func(from config.Origin, value string) api.OptionValue {
 		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
@@ -99,7 +99,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// explainRunning tells about an option, or all that are set, as the running process has them.
+// explainRunning explains an option, or all set ones, of the running process.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -143,7 +143,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	}}, nil
 }
 
-// explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
+// explainSettings explains an option, or all set ones, as 'tendril up' would read them.
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := base.CurrentFolder(c, cmd, nil)
@@ -182,7 +182,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// explainOther tells about another setting of the bundle, or that there is no option of that name.
+// explainOther explains another setting of the bundle, or returns an error for an unknown option.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
@@ -199,7 +199,7 @@ func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, err
 	}}, nil
 }
 
-// listSettings lists every option that something set, and the bundle's other settings.
+// listSettings lists every option that is set, and the bundle's other settings.
 func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
@@ -215,7 +215,7 @@ func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explan
 	return listedSettings(c, all, append(rows, otherSettings(c, b)...), nil), nil
 }
 
-// otherSettings are those of the bundle that are no options.
+// otherSettings lists the bundle's settings that are not options.
 func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	if b == nil {
 		return nil
@@ -233,14 +233,14 @@ func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	return rows
 }
 
-// listedSettings makes an explanation a list, of which people see rows, and what changed since.
+// listedSettings converts e to a list, which is displayed as rows followed by pending changes.
 func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
 		known[o.Name] = true
 	}
 
-	for _, row := range rows[1:] { // a bundle has settings that are no options
+	for _, row := range rows[1:] { // a bundle has settings that are not options
 		if name := row[0]; !known[name] {
 			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
 				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
@@ -262,8 +262,8 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	return e
 }
 
-// explainBundled tells about settings of one name that are no options of tendril's:
-// properties, and what has no effect here.
+// explainBundled explains bundle settings that are not options of tendril: properties, and settings without effect
+// here.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
@@ -289,8 +289,8 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' says what becomes of it."
 }
 
-// settingInForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
-// of tendril's own environment takes the place of a property.
+// settingInForce returns the value of a bundle's setting, redacted if it looks secret, and its origin. A variable of
+// tendril's own environment overrides a property.
 func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
 	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value

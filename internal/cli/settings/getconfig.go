@@ -12,13 +12,13 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// The forms of get-config's output, as Elastic Beanstalk writes them.
+// Output formats of get-config, as in Elastic Beanstalk.
 const (
 	formJSON = "JSON"
 	formYAML = "YAML"
 )
 
-// getConfigCommand answers as Elastic Beanstalk's tool get-config does.
+// getConfigCommand imitates Elastic Beanstalk's tool get-config.
 type getConfigCommand struct {
 	cli  *base.CLI
 	form string
@@ -50,13 +50,13 @@ commands and the app find it as "get-config" on their PATH.`,
 	return cmd
 }
 
-// optionHelp is the help of the options that choose a part of an answer.
+// optionHelp is the help of options that select a part of an answer.
 var optionHelp = map[string]string{
 	"key": "Print the value of this key alone.", "namespace": "Print the options of this namespace alone.",
 	"option-name": "Print the value of this option of the namespace alone.", "add-on": "Print this add-on alone.",
 }
 
-// command is a subcommand with an option for each name of the path, whose short form is the first letter.
+// command returns a subcommand with an option per element of the path. The short form is its first letter.
 func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))
@@ -87,7 +87,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	return cmd
 }
 
-// ask reads the answers and looks one up. A process of an environment also learns the variables that it inherited.
+// ask looks up an answer. Processes of an environment also get the variables they inherited.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
 	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {

@@ -1,5 +1,4 @@
-// Package target finds the queue that a command names.
+// Package target finds the queue named on the command line.
 //
-// A [Queue] is in a running environment, or on Amazon SQS. [Flags] say which one is meant; [Find] looks it up by name, URL
-// or ARN.
+// A [Queue] is in a running environment or on Amazon SQS. [Find] looks up the queue in [Flags] by name, URL or ARN.
 package target

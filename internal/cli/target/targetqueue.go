@@ -17,8 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue is a queue and where it lives: in a running environment, or on Amazon
-// SQS. Exactly one of client and remote is set.
+// Queue is a queue in a running environment or on Amazon SQS. Exactly one of Client and Remote is set.
 type Queue struct {
 	Name   string
 	Client *api.Client
@@ -26,19 +25,19 @@ type Queue struct {
 	Remote *aws.Queue
 }
 
-// Flags are the flags that say which queue is meant.
+// Flags select a queue.
 type Flags struct {
 	Queue, Backend string
 }
 
-// The values of --backend.
+// Values of --backend.
 const (
 	backendAuto     = "auto"
 	BackendEmbedded = "embedded"
 	BackendSQS      = "sqs"
 )
 
-// AddWhere gives a command the flags that say where a queue is looked up.
+// AddWhere adds the flags that determine where queues are looked up.
 func AddWhere(cmd *cobra.Command) *Flags {
 	w := &Flags{}
 	base.AddDataDir(cmd)
@@ -48,14 +47,14 @@ func AddWhere(cmd *cobra.Command) *Flags {
 	return w
 }
 
-// The queues that a verb means where none is named.
+// Defaults of --queue.
 const (
 	OnlyQueue      = "the only one of the environment"
 	AllQueues      = "all are searched"
 	AllDeadLetters = "all dead-letter queues"
 )
 
-// AddQueue gives a verb the flag that names its queue; unnamed is what it means without.
+// AddQueue adds the flag --queue, whose default is described by unnamed.
 func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	w := AddWhere(cmd)
 	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "",
@@ -63,10 +62,10 @@ func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	return w
 }
 
-// IsNamed reports whether a queue is named, or has to be.
+// IsNamed reports whether a queue is named, or required.
 func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
-// FindAll finds the queue that is named, or all that the running environment works on.
+// FindAll finds the named queue, or all queues the running environment receives from.
 func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
 	names := []string{w.Queue}
 	if !w.IsNamed() {
@@ -94,7 +93,7 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 	return queues, nil
 }
 
-// QueueList is the names of queues, with commas between.
+// QueueList returns the names of queues, separated by commas.
 func QueueList(queues []*Queue) string {
 	names := make([]string, len(queues))
 	for i, p := range queues {
@@ -103,8 +102,8 @@ func QueueList(queues []*Queue) string {
 	return strings.Join(names, ", ")
 }
 
-// Find finds a queue by its name in the running environment, or by its URL or
-// ARN on Amazon SQS; "" is the only one that the running environment works on.
+// Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only
+// queue the running environment receives from.
 func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 	return ownQueue(ctx, client, ref.Name)
 }
 
-// severalQueues refuses a verb that works on one queue, where the environment has several and none is named.
+// severalQueues returns the error for an ambiguous default queue.
 func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	command := cmd.CommandPath() + " "
 	if cmd.Flags().Lookup("queue") != nil {
@@ -159,7 +158,7 @@ func (w *Flags) Check() error {
 	return base.Usagef("--backend %s is not known", w.Backend).Hint("use auto, embedded or sqs")
 }
 
-// ParseQueue reads a queue's name, URL or ARN; "" is the zero reference.
+// ParseQueue parses a queue's name, URL or ARN; "" is the zero reference.
 func ParseQueue(text string) (aws.Reference, error) {
 	if text == "" {
 		return aws.Reference{}, nil
@@ -171,8 +170,7 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-// servedHere returns a client when a URL is one of the running environment's
-// own, so that its queues can be named by what it prints.
+// servedHere returns a client if the URL belongs to the running environment, so that its own URLs work.
 func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
@@ -212,7 +210,7 @@ func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
 }
 
-// Address tells queues apart: of the environment by name, on Amazon SQS by URL.
+// Address identifies a queue: its name in the environment, its URL on Amazon SQS.
 func (p *Queue) Address() string {
 	if p.Remote != nil {
 		return p.Remote.URL()
@@ -227,7 +225,7 @@ func (p *Queue) WorkedOnBy(i *api.Instance) bool {
 	})
 }
 
-// OpenRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.
+// OpenRemote finds an Amazon SQS queue, by name next to this one, or by URL or ARN.
 func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, error) {
 	if !strings.ContainsAny(reference, ":/") {
 		reference = SiblingURL(p.Remote.URL(), reference)
@@ -235,13 +233,12 @@ func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, e
 	return p.Sqs.Queue(ctx, reference)
 }
 
-// SiblingURL is the URL of a queue of the same account, region and server: that
-// is where SQS wants dead-letter queues to be.
+// SiblingURL returns the URL of a queue in the same account and region, where SQS requires dead-letter queues to be.
 func SiblingURL(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// QueueNames are the queues that a name stands for: "" for all that the environment works on.
+// QueueNames returns name, or if it is "" all queues of the environment.
 func QueueNames(i *api.Instance, name string) string {
 	if name != "" {
 		return name
@@ -253,7 +250,7 @@ func QueueNames(i *api.Instance, name string) string {
 	return strings.Join(names, ", ")
 }
 
-// CountText is how many messages the queue holds, in words.
+// CountText describes the number of messages in the queue.
 func (p *Queue) CountText(ctx context.Context) (string, error) {
 	if p.Remote != nil {
 		attributes, err := p.Remote.Attributes(ctx)
@@ -263,19 +260,19 @@ func (p *Queue) CountText(ctx context.Context) (string, error) {
 	return base.Plural(int(q.Ledger.Live), "message"), err
 }
 
-// Counted is the number of messages in a queue, by its SQS attributes.
+// Counted returns the number of messages in a queue according to its SQS attributes.
 func Counted(attributes map[string]string) int {
 	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
 }
 
-// The attributes that count messages.
+// Attributes that count messages.
 const (
 	VisibleCount  = "ApproximateNumberOfMessages"
 	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
 	InFlightCount = "ApproximateNumberOfMessagesNotVisible"
 )
 
-// Number is the value of an attribute that counts, 0 if it is missing.
+// Number returns the value of a numeric attribute; 0 if it is missing.
 func Number(attributes map[string]string, name string) int {
 	n, _ := strconv.Atoi(attributes[name])
 	return n
@@ -284,7 +281,7 @@ func Number(attributes map[string]string, name string) int {
 // FifoSuffix ends the name of every FIFO queue.
 const FifoSuffix = ".fifo"
 
-// Receive takes messages from the queue.
+// Receive receives messages from the queue.
 func (p *Queue) Receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
 	if p.Remote == nil {
 		return p.Client.Receive(ctx, p.Name, req)
@@ -298,7 +295,7 @@ func (p *Queue) Receive(ctx context.Context, req api.ReceiveRequest) ([]api.Rece
 	return received, err
 }
 
-// Acknowledge deletes messages by the handles of their receives.
+// Acknowledge deletes messages by their receipt handles.
 func (p *Queue) Acknowledge(ctx context.Context, messages []api.ReceivedMessage) error {
 	handles := make([]string, len(messages))
 	for i := range messages {
@@ -314,15 +311,15 @@ func (p *Queue) Acknowledge(ctx context.Context, messages []api.ReceivedMessage)
 	return err
 }
 
-// Sender is a queue that messages are sent to.
+// Sender is a queue that accepts messages.
 type Sender interface {
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 }
 
-// MaxBatchBytes is the most that the messages of one send may hold together.
+// MaxBatchBytes is the maximum total size of the messages in one send.
 const MaxBatchBytes = 1 << 20
 
-// Send sends up to ten messages to the queue, wherever it lives.
+// Send sends up to ten messages to the queue.
 func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	if p.Remote != nil {
 		msgs, err := ForSQS(msgs)
@@ -334,10 +331,10 @@ func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return p.Client.Send(ctx, p.Name, msgs)
 }
 
-// MaxDelay is the longest delay that SQS has.
+// MaxDelay is the longest delay of SQS.
 const MaxDelay = 15 * time.Minute
 
-// ForSQS makes delays of messages that are scheduled, for Amazon SQS.
+// ForSQS converts the NotBefore times of messages to delays.
 func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
 	out := slices.Clone(messages)
 	for i := range out {

@@ -74,7 +74,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask makes a command act on the task that its argument names; would says how, with the name.
+// changesTask implements a command that acts on the task in its argument. The format would describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)
@@ -125,7 +125,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPaused says whether a task is paused, unless pausing or resuming it failed.
+// printPaused reports whether a task is paused, unless the action failed.
 func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) error {
 	if failed != nil {
 		return failed
@@ -157,7 +157,7 @@ that other instances enqueued and its app processed.`,
 	return cmd
 }
 
-// List lists tasks; their schedules in words name the time zone.
+// List describes how tasks are listed. Their schedules include the time zone.
 var List = base.List[api.Task]{
 	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 	Name:    func(t *api.Task) string { return t.Name },
@@ -210,7 +210,7 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// runList is the history. Times are in UTC, as the runs' ids have them.
+// runList describes how runs are listed, with times in UTC like run IDs.
 var runList = base.List[api.TaskRun]{
 	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
 	Name:    func(r *api.TaskRun) string { return r.MessageID },
@@ -257,7 +257,7 @@ func leaderText(st *api.TasksStatus) string {
 	return text
 }
 
-// Summary sums up the periodic tasks on one line.
+// Summary summarizes the periodic tasks in one line.
 func Summary(st *api.TasksStatus) string {
 	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
 	if st.Off != "" {

@@ -1,2 +1,2 @@
-// Package transfer copies queues: to Amazon SQS and back, to a backup and back.
+// Package transfer copies queues to and from Amazon SQS and backups.
 package transfer

@@ -101,7 +101,7 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 		return err
 	}
 
-	defer func() { _ = b.Close() }() // after an error of its own; else it is closed below
+	defer func() { _ = b.Close() }() // after an error; otherwise it is closed below
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 	return errors.Join(err, b.Close())
 }
 
-// openQueues opens the embedded queues of an environment that does not run.
+// openQueues opens the embedded queues of a stopped environment.
 func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -153,25 +153,25 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 	return b, dir, err
 }
 
-// planned is a queue to move.
+// planned is a queue to migrate.
 type planned struct {
 	Queue  string `json:"queue"`
 	Target string `json:"destination"`
-	// Exists is whether the destination has the queue. It keeps its attributes then.
+	// Exists means that the destination already has the queue. It keeps its attributes.
 	Exists bool          `json:"exists"`
 	Count  migrate.Count `json:"messages"`
-	// Attributes are those that it is created with.
+	// Attributes are the attributes for creating it.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	DeadLetter string            `json:"dead_letter_queue,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
 
 	maxReceives int
-	isDead      bool // it is the dead-letter queue of another one
+	isDead      bool // dead-letter queue of another one
 	from, to    queueEnd
 	tags        map[string]string
 }
 
-// notCarried is what no message keeps.
+// notCarried describes the properties that messages lose.
 const notCarried = "Messages get a new id, sender, time of sending and receive count; retention begins anew. " +
 	"FIFO messages keep group and order, and get a deduplication id made of their old message id."
 
@@ -183,11 +183,11 @@ type migration struct {
 	sqs   *aws.SQS
 	dir   string
 	toSQS bool
-	arns  string // what the ARNs of queues on Amazon SQS begin with; "" before one is known
+	arns  string // prefix of ARNs on Amazon SQS; "" until known
 	all   []*planned
 }
 
-// plan finds the queues and what the destination has of them: those with dead letters last.
+// plan finds the queues, dead-letter queues last, and compares them with the destination.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -230,12 +230,12 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 	return p.notServed()
 }
 
-// afterSlash is the name of a queue that is given by name, URL or ARN.
+// afterSlash returns the name in a queue's name, URL or ARN.
 func afterSlash(reference string) string {
 	return base.AfterColon(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
-// names are the queues that were asked for.
+// names returns the requested queues.
 func (p *migration) names(ctx context.Context, names []string) ([]string, error) {
 	switch {
 	case len(names) > 0:
@@ -253,7 +253,7 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 	return names, err
 }
 
-// look reads a queue of the source, and whether the destination has it.
+// look reads a source queue and checks for it at the destination.
 func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	q := &planned{Queue: afterSlash(name)}
 	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
@@ -308,7 +308,7 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	return q, p.compare(ctx, q)
 }
 
-// tags are those of a queue of the source.
+// tags returns the tags of a source queue.
 func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[string]string, error) {
 	if p.toSQS {
 		return p.b.Tags(name)
@@ -316,7 +316,7 @@ func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[
 	return remote.q.Tags(ctx)
 }
 
-// compare finds out whether the destination has the queue, and with which attributes.
+// compare checks whether the destination has the queue, and compares attributes.
 func (p *migration) compare(ctx context.Context, q *planned) error {
 	if q.to == nil {
 		return nil
@@ -338,10 +338,10 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	return nil
 }
 
-// arnOf is the ARN that a queue has, or will have, on Amazon SQS.
+// arnOf returns the present or future ARN of a queue on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// notServed refuses a migration of queues on Amazon SQS that an environment of this machine works on.
+// notServed rejects Amazon SQS queues in use by an environment on this machine.
 func (p *migration) notServed() error {
 	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {
@@ -355,7 +355,7 @@ func (p *migration) notServed() error {
 	return nil
 }
 
-// show prints what would be done.
+// show prints the plan.
 func (p *migration) show() error {
 	return p.f.format.Print(p.c, p.all, base.Named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
 }
@@ -385,7 +385,7 @@ func (p *migration) showTable() error {
 	return nil
 }
 
-// run creates what is missing, dead-letter queues first, and moves the messages, those of dead-letter queues last.
+// run creates missing queues, dead-letter queues first, and moves the messages, those in dead-letter queues last.
 func (p *migration) run(ctx context.Context) error {
 	for _, q := range slices.Backward(p.all) {
 		if err := p.create(ctx, q); err != nil {
@@ -430,7 +430,7 @@ func (p *migration) run(ctx context.Context) error {
 	return nil
 }
 
-// create creates the queue at the destination where it is missing.
+// create creates the queue at the destination if it is missing.
 func (p *migration) create(ctx context.Context, q *planned) error {
 	if q.Exists {
 		return nil
@@ -462,7 +462,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	return err
 }
 
-// migrateConcurrency is how many calls to a standard queue are made at the same time.
+// migrateConcurrency is the number of concurrent calls to a standard queue.
 const migrateConcurrency = 16
 
 // move moves the messages of one queue.
@@ -500,7 +500,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	return result, errors.Join(err, journal.Close())
 }
 
-// print prints the account of each queue.
+// print prints the result for each queue.
 func (p *migration) print(results []*migrate.Result) error {
 	names := base.Named(func(r **migrate.Result) string { return (*r).Queue })(results)
 	return p.f.format.Print(p.c, results, names, func() error { return p.printTable(results) })

@@ -16,22 +16,23 @@ import (
 	"tendril/queue"
 )
 
-// queueEnd is a queue that messages are migrated from or to.
+// queueEnd is the source or destination of a migration.
 type queueEnd interface {
 	migrate.Source
 	migrate.Destination
-	// attributes are those of the queue by their SQS names.
+	// attributes returns the SQS attributes of the queue.
 	attributes(ctx context.Context) (map[string]string, error)
-	address() string // for people, and for the journal
+	address() string // for display and for the journal
 }
 
-// embeddedEnd is a queue of a data directory that nobody serves. Its messages are read without receiving them.
+// embeddedEnd is a queue in the data directory of a stopped environment. Its messages are read without receiving
+// them.
 type embeddedEnd struct {
 	b     *broker.Broker
 	name  string
-	after string // the cursor of the next page
+	after string // cursor of the next page
 	ended bool
-	// arnOf is the ARN of a queue at the destination.
+	// arnOf returns the ARN of a queue at the destination.
 	arnOf func(name string) string
 }
 
@@ -57,8 +58,7 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// outgoing is a message as it is sent. A dead letter without a reason gets one, made of what the data directory knows; the
-// reason is left out if it does not fit into the message.
+// outgoing converts a message for sending. It adds a reason to dead letters, unless they have one or it does not fit.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, said := queue.CutReason(s.Attributes)
@@ -66,14 +66,14 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 		return m
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}
-	const fifo = false // the deduplication id of a FIFO queue is set later, for all messages
+	const fifo = false // deduplication IDs are set later, for all messages
 	if with, fits := dead.Outgoing(fifo); fits {
 		return with
 	}
 	return m
 }
 
-// failureOf returns how a dead letter failed: at its last attempt, if that is stored.
+// failureOf describes the failure of a dead letter, with its last attempt if stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
@@ -119,13 +119,13 @@ func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 type sqsEnd struct{ q *aws.Queue }
 
 const (
-	// migrateHold is how long a message that was received is hidden: far longer than it takes to send and delete it. After
-	// a kill it is how long the next run waits for it.
+	// migrateHold is the visibility timeout of received messages, much longer than sending and deleting takes. After
+	// a crash, the next run waits this long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )
 
-// Take implements [migrate.Source]. A standard queue is received from in several calls at the same time.
+// Take implements [migrate.Source]. It receives from standard queues in concurrent calls.
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
 	if e.q.FIFO() {
@@ -157,7 +157,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	}
 
 	if len(items) > 0 {
-		return items, nil // what failed is asked for again
+		return items, nil // failed calls are repeated next time
 	}
 
 	return nil, errors.Join(errs...)

@@ -11,18 +11,18 @@ import (
 	"tendril/internal/migrate"
 )
 
-// migrateWatch shows how far the migration of a queue is: a bar on a terminal, else a line now and then.
+// migrateWatch reports the progress of a queue's migration with a bar, or without a terminal with an occasional line.
 type migrateWatch struct {
 	c    *base.CLI
 	name string
 
 	mu   sync.Mutex
 	bar  *progressbar.ProgressBar
-	next time.Time // of a line
+	next time.Time // time of the next line
 	said string
 }
 
-// progressEvery is the time between two lines about progress, where there is no bar.
+// progressEvery is the interval of progress lines.
 const progressEvery = 10 * time.Second
 
 func newMigrateWatch(c *base.CLI, name string, total int) *migrateWatch {
@@ -35,14 +35,14 @@ func (w *migrateWatch) progress(sent, total int) {
 	if w.bar.GetMax() < total {
 		w.bar.ChangeMax(total)
 	}
-	_ = w.bar.Set(min(sent, w.bar.GetMax())) // it is only for looking at
+	_ = w.bar.Set(min(sent, w.bar.GetMax())) // cosmetic
 	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
 		w.next = now.Add(progressEvery)
 		w.c.PrintErrf("%s: %d of %d messages sent\n", w.name, sent, total)
 	}
 }
 
-// waiting says what is waited for, once.
+// waiting reports the messages being waited for, without repeating itself.
 func (w *migrateWatch) waiting(left migrate.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
