@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// allocate makes a file size bytes long with real blocks behind it.
+// allocate gives a file size bytes of allocated disk blocks.
 func allocate(f *os.File, size int64) error { return writeZeros(f, size) }

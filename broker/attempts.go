@@ -10,35 +10,35 @@ import (
 	"unicode/utf8"
 )
 
-// Attempt is one delivery of a message that did not succeed.
+// Attempt is a failed delivery of a message.
 type Attempt struct {
-	At       time.Time `json:"at"` // when it ended
+	At       time.Time `json:"at"` // end of the attempt
 	Instance string    `json:"instance,omitempty"`
-	// Outcome, Status, Reason and Answer are those of [queue.Result].
+	// Outcome, Status, Reason and Answer are copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`
 	Answer       string        `json:"answer,omitempty"`
 	Duration     time.Duration `json:"duration"`
 	ReceiveCount int           `json:"receive_count,omitempty"`
-	RetryAt      time.Time     `json:"retry_at,omitzero"` // when the message becomes visible again, where that is known
+	RetryAt      time.Time     `json:"retry_at,omitzero"` // when the message becomes visible again; zero if unknown
 }
 
 const (
-	// keptAttempts is how many attempts of a message are kept: the last ones.
+	// keptAttempts is the number of attempts kept per message, the latest ones.
 	keptAttempts = 10
-	// keptAnswer is how many bytes of an answer are kept; keptText bounds every other text of an attempt.
+	// Limits in bytes, of the response and of every other text of an attempt.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// attemptBatch attempts go to the writer together, or those that came within attemptLinger.
+	// Attempts are written in batches of attemptBatch, or after attemptLinger.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
-	// mostAttempts is how many may wait to be written; those beyond are lost.
+	// mostAttempts is the number of unwritten attempts above which further ones are dropped.
 	mostAttempts = 10_000
-	lossesEvery  = time.Minute // between log lines about lost attempts
+	lossesEvery  = time.Minute // minimum interval between log lines about dropped attempts
 )
 
-// bounded returns the attempt as it is kept: in UTC, to the millisecond, with texts of limited length.
+// bounded returns the attempt as stored: in UTC, to the millisecond, with truncated texts.
 func (a Attempt) bounded() Attempt {
 	a.At, a.RetryAt = a.At.UTC().Truncate(time.Millisecond), a.RetryAt.UTC().Truncate(time.Millisecond)
 	a.Duration = a.Duration.Truncate(time.Microsecond)
@@ -49,7 +49,7 @@ func (a Attempt) bounded() Attempt {
 	return a
 }
 
-// cutText returns the first bytes of a text, at most limit, as valid UTF-8.
+// cutText truncates text to at most limit bytes of valid UTF-8.
 func cutText(text string, limit int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), limit+utf8.UTFMax)], string(utf8.RuneError))
 	if len(text) <= limit {
@@ -61,9 +61,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt keeps a failed delivery with its message, in whichever queue that is by now. name is the queue that
-// the message was received from. It does not wait: an attempt is written a moment later, and lost when the process is
-// killed before, when the disk is full, or when too many wait.
+// RecordAttempt stores a failed delivery with its message, even if that has moved to another queue. name is the queue
+// the message was received from. The write is asynchronous: the attempt is lost if the process is killed first, the
+// disk is full or too many are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -91,32 +91,32 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	b.attempts.add(b, it)
 }
 
-// attempted is an attempt on its way to the disk.
+// attempted is an attempt to be written.
 type attempted struct {
-	origin  int64 // of the message
+	origin  int64 // the message's original key
 	at      int64 // Unix milliseconds
 	line    string
-	reason  string     // its group
-	home    *liveQueue // the queue that the message was sent to, and was in; nil for one that came from another queue
-	receipt receiptRow // of the message; only with home
-	again   bool       // the message has attempts already, as far as memory knows; only with home
+	reason  string     // see failureReason
+	home    *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
+	receipt receiptRow // only with home
+	again   bool       // only with home: memory knows of an earlier attempt
 }
 
-// attemptLog gathers attempts for the writer.
+// attemptLog batches attempts for the writer.
 type attemptLog struct {
 	mu      sync.Mutex
 	pending []attempted
-	waiting int // of earlier batches, that the writer has
+	waiting int // attempts in batches submitted to the writer
 	alarm   alarm
-	lost    int       // since the log line of
-	lostAt  time.Time // this moment
-	latest  struct {  // most attempts fail like the one before
+	lost    int       // since lostAt
+	lostAt  time.Time // time of the last log line
+	latest  struct {  // a cache: most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
 }
 
-// reasonOf is failureReason, remembered for an attempt that failed in the same words as the latest one.
+// reasonOf returns failureReason, cached for the latest attempt.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -146,14 +146,13 @@ func (l *attemptLog) add(b *Broker, it attempted) {
 	}
 }
 
-// flush hands what is pending to the writer.
 func (l *attemptLog) flush(b *Broker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.submit(b)
 }
 
-// submit is flush. The lock is held.
+// submit passes the pending attempts to the writer. The lock is held.
 func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
@@ -167,7 +166,7 @@ func (l *attemptLog) submit(b *Broker) {
 	}
 }
 
-// lose counts attempts that are not kept, and says so once in a while. The lock is held.
+// lose counts dropped attempts and logs them at intervals. The lock is held.
 func (l *attemptLog) lose(b *Broker, n int) {
 	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
@@ -175,19 +174,19 @@ func (l *attemptLog) lose(b *Broker, n int) {
 	}
 }
 
-// settle brings what was recorded until now to the store, so that it is seen.
+// settle waits until earlier attempts are written, so that the next read includes them.
 func (l *attemptLog) settle(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
 	idle := l.waiting == 0
 	l.mu.Unlock()
 	if !idle {
-		// What cannot be written is lost; reading says what is wrong with the store.
+		// Failed writes are dropped; the read that follows reports problems of the store.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
 }
 
-// attemptStore is the request that writes attempts.
+// attemptStore is the request that writes a batch of attempts.
 type attemptStore struct {
 	b     *Broker
 	items []attempted
@@ -204,7 +203,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// What requests before this one took away is not to be found.
+	// Apply earlier deletes first, so that attempts are not added to deleted messages.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -212,7 +211,7 @@ func (s *attemptStore) apply(t *tx) error {
 	return err
 }
 
-// writeAttempt adds an attempt to those of its message.
+// writeAttempt adds an attempt to its message's history.
 func (t *tx) writeAttempt(it *attempted) error {
 	written, err := t.writeAtHome(it)
 	if written || err != nil {
@@ -221,19 +220,20 @@ func (t *tx) writeAttempt(it *attempted) error {
 	return t.writeAnywhere(it)
 }
 
-// maxAppended is how many bytes of attempts another one is put behind. Beyond, those that are not kept are dropped.
+// maxAppended is the size in bytes up to which a history grows by appending. Larger ones are rewritten without the
+// attempts that are no longer kept.
 const maxAppended = 4 << 10
 
-// firstAttempt is for a message without attempts. appendAttempt is for one that failed for the same reason in the same
-// hour: neither the index nor the counts of reasons change.
+// firstAttempt inserts a message's first attempt. appendAttempt applies if the previous one failed for the same
+// reason in the same hour, which leaves the index and the counts of reasons unchanged.
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeAtHome is writeAttempt in one statement, without reading: for a message that is in the queue it was sent to, and
-// has no attempts or ones that failed alike. It reports whether it was one.
+// writeAtHome handles the common case in one statement and without reading: the message is still in its original
+// queue, and has no attempts or failed for the same reason before. It reports whether the case applied.
 func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
 	if it.home == nil || t.gone(it.home) || keySeq(it.origin) <= it.home.disk.floor {
 		return false, nil
@@ -250,16 +250,16 @@ func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt sees to the row in receipts of a message that was never moved: it says that the message has attempts.
-// Without one, they would outlive it.
+// writeReceipt inserts a row in receipts for a message that was never moved. The row marks that attempts exist;
+// without it, they would outlive the message.
 func (t *tx) writeReceipt(it *attempted) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
-// attemptedRow is what the store knows of a message when an attempt at it is recorded.
+// attemptedRow is the stored state of a message that an attempt is recorded for.
 type attemptedRow struct {
-	found, received bool // it has a row in receipts
+	found, received bool // received means it has a row in receipts
 	moved           bool // it came from another queue
 	key, dead       int64
 	history, reason string
@@ -267,7 +267,7 @@ type attemptedRow struct {
 	hasAttempts     bool
 }
 
-// attemptedTexts find a message by its origin: in the queue it was sent to, and elsewhere. Purged ones do not count.
+// attemptedTexts find a message by its origin, in its original queue or elsewhere, and ignore purged messages.
 var attemptedTexts = [...]string{attemptedText(`m.id = ?1 AND m.origin IS NULL`), attemptedText(`m.origin = ?1`)}
 
 func attemptedText(where string) string {
@@ -290,7 +290,7 @@ func (t *tx) findAttempted(origin int64) (found attemptedRow, err error) {
 	return found, err
 }
 
-// writeAnywhere is writeAttempt for any message, wherever it is by now.
+// writeAnywhere handles every other case, wherever the message is now.
 func (t *tx) writeAnywhere(it *attempted) error {
 	m, err := t.findAttempted(it.origin)
 	if err != nil || !m.found || !m.moved && !m.received && it.home == nil {
@@ -317,18 +317,18 @@ func (t *tx) writeAnywhere(it *attempted) error {
 	return err
 }
 
-// line is the attempt as a line of a history.
+// line encodes the attempt as one line of a history.
 func (a *Attempt) line() string {
 	var line strings.Builder
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(a); err != nil {
-		return "" // never: times of 5 digits aside, everything encodes
+		return "" // impossible for years up to 9999
 	}
 	return line.String()
 }
 
-// lastLines returns the last lines of a history, at most limit.
+// lastLines returns at most limit lines from the end of a history.
 func lastLines(history string, limit int) string {
 	for strings.Count(history, "\n") > limit {
 		_, history, _ = strings.Cut(history, "\n")
@@ -336,7 +336,7 @@ func lastLines(history string, limit int) string {
 	return history
 }
 
-// readHistory returns the attempts of a history that are kept, the oldest first. What cannot be read is left out.
+// readHistory decodes the kept attempts, oldest first, and skips unreadable ones.
 func readHistory(history string) (all []Attempt) {
 	for line := range strings.Lines(lastLines(history, keptAttempts)) {
 		var a Attempt
@@ -347,8 +347,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts takes the attempts of a message along to another queue. dead is when it was dead-lettered, if this move
-// does that: then the message has a row, even without an attempt, so that it counts by the hour.
+// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. A
+// dead-lettered message gets a row even without attempts, so that it is counted by the hour.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

@@ -13,15 +13,14 @@ import (
 	"tendril/queue"
 )
 
-// SetAttributes changes attributes of a queue; all or none. A change of the
-// retention period applies to the messages that are there, a change of the
-// delay of a FIFO queue too; of a standard queue only to later sends.
+// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages. A
+// new delay applies to existing messages of a FIFO queue only, as in SQS.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
 	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
 }
 
-// setAttributes is SetAttributes of a queue that is being administered.
+// setAttributes implements SetAttributes. The queue is being administered.
 func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	old := q.settings()
 	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
@@ -51,8 +50,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// writeSettings writes new settings. The messages of a FIFO queue get a new delay, counted from
-// their sending: only the last quarter of an hour can be concerned.
+// writeSettings stores settings. A new delay of a FIFO queue is also applied to its messages, counted from their sent
+// time; only messages from the last 15 minutes can be affected.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -66,7 +65,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// Walk back from the end while messages are young enough.
+	// Find the newest message that is too old to be affected.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
@@ -91,7 +90,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 		return
 	}
 
-	// What the sweep had claimed by the old period may stay after all.
+	// Messages that the sweep claimed under the previous retention may now stay.
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
@@ -104,7 +103,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	q.wakeAfterRemoval(1)
 }
 
-// reload counts the delays anew and reads the window again.
+// reload recounts the delays and rereads the window.
 func (q *liveQueue) reload() {
 	err := q.broker.read(func(c *conn) error {
 		q.mu.Lock()
@@ -121,9 +120,8 @@ func (q *liveQueue) reload() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns every attribute of a queue under its SQS name: the
-// settings, QueueArn, CreatedTimestamp, LastModifiedTimestamp and the three
-// ApproximateNumberOf counts, which are exact here.
+// Attributes returns every attribute of a queue under its SQS name, including QueueArn, CreatedTimestamp,
+// LastModifiedTimestamp and the three ApproximateNumberOf counts, which are exact here.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -144,7 +142,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns the policy of a queue, nil where it has none or does not exist.
+// Policy returns a queue's policy, or nil if it has none or does not exist.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -153,7 +151,6 @@ func (b *Broker) Policy(name string) *access.Policy {
 	return q.settings().policy
 }
 
-// Tags returns the queue's tags.
 func (b *Broker) Tags(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -164,9 +161,9 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	return tags, nil
 }
 
-// SetTags adds or replaces tags, and removes those named in remove. A queue has at most 50; a key has 1 to 128
-// characters, which are letters, digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256
-// characters. InvalidParameterValue for anything else.
+// SetTags adds or replaces tags and removes those in remove. A queue has at most 50 tags. A key has 1 to 128 letters,
+// digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256 characters. Anything else is
+// an InvalidParameterValue.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -193,12 +190,12 @@ const (
 	maxTagValue = 256 // characters
 )
 
-// notInTagKey reports whether c may not be part of a tag's key ("Tag naming limits and requirements" of Amazon).
+// notInTagKey reports whether c is forbidden in a tag's key (AWS, "Tag naming limits and requirements").
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }
 
-// checkTags refuses the tags that a queue would have if one of those added, or their number, is out of bounds.
+// checkTags validates the added tags and the resulting number of tags.
 func checkTags(name string, all, added map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {

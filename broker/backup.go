@@ -10,26 +10,26 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// StoredQueue is a queue in a database that no broker has open here.
+// StoredQueue describes a queue in a database that this process does not serve.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages are those that the queue holds, and Damaged those of them whose content is not what was sent; only
-	// [Backup] and [Restore] look for these.
+	// Messages counts all messages, Damaged the ones with a wrong checksum. Only [Backup] and [Restore] check for
+	// damage.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
 
-// ErrUsed means that a data directory holds queues already.
+// ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory holds queues already")
 
-// The names that [Restore] gives to the database that it replaces.
+// Names of the previous database after [Restore] replaced it.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"
 )
 
-// Inspect returns the queues in a data directory, sorted by name; none where there is no database. The directory may be
-// in use by another process.
+// Inspect returns the queues in a data directory, sorted by name, or none if it has no database. Another process may
+// be using the directory.
 func Inspect(dir string) (queues []StoredQueue, err error) {
 	path := filepath.Join(dir, databaseName)
 	if sizeOf(path) <= 0 {
@@ -43,8 +43,8 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes the database of a data directory to a new file, as it is at one moment, and verifies the copy. A
-// process that has the directory open goes on meanwhile.
+// Backup writes a consistent snapshot of a data directory's database to a new file and verifies the copy. A process
+// using the directory continues undisturbed.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	if sizeOf(path) <= 0 {
 		return nil, fmt.Errorf("no queues in %s: %w", dir, fs.ErrNotExist)
 	}
-	if err := datadir.Make(dir); err != nil { // it exists: this checks who may write there
+	if err := datadir.Make(dir); err != nil { // the directory exists: this checks who may write to it
 		return nil, err
 	}
 	if sizeOf(file) >= 0 {
@@ -62,14 +62,15 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// A restored database counts on from far behind what the backup knows, so that no message gets the id, and no receipt
-// the value, of one that was sent or received after the backup.
+// afterBackup advances the counters of a restored database far beyond the backup's, so that message IDs and receipt
+// handles issued after the backup are never issued again.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
-// Restore puts a backup, or another copy of a database, into a data directory that no process uses. It refuses one that
-// holds queues with [ErrUsed] unless replace is true; then their file is kept as [ReplacedFile].
+// Restore copies a backup, or another copy of a database, into a data directory that no process uses. If the
+// directory holds queues, it returns [ErrUsed] unless replace is true; then it keeps the previous file as
+// [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
 		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
@@ -112,13 +113,13 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	return queues, recordCreation(dir)
 }
 
-// copyDatabase writes what a database holds to a new file, runs a script on that, and verifies it.
+// copyDatabase copies a database to a new file, runs script on the copy and verifies it.
 func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	source, err := openOther(from)
 	if err != nil {
 		return nil, err
 	}
-	// SQLite writes to a file that is there and empty, so this one is for its owner alone from the beginning.
+	// SQLite can write to an existing empty file; creating it first makes it private to its owner from the start.
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
 		return nil, errors.Join(err, source.close())
@@ -160,7 +161,7 @@ func verifyCopy(path, script string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// openOther opens a database that is not this process's own.
+// openOther opens a database that this process does not serve.
 func openOther(path string) (*conn, error) {
 	err := datadir.CheckFile(path)
 	if err != nil {
@@ -183,7 +184,7 @@ func openOther(path string) (*conn, error) {
 	return c, nil
 }
 
-// storedQueues returns the queues. verify compares each message with its checksum.
+// storedQueues lists the queues; with verify, it also checks every message's checksum.
 func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
 	counted, err := readCounters(c)
 	if err != nil {

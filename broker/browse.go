@@ -9,56 +9,53 @@ import (
 	"tendril/queue"
 )
 
-// State is the place of a stored message.
+// State is the state of a stored message.
 type State string
 
-// The states of a message that a queue holds.
+// The states of a stored message.
 const (
 	Visible  State = "visible"
 	Delayed  State = "delayed"
 	InFlight State = "inflight"
-	// Damaged is a message whose content is not what was sent: it is not delivered.
+	// Damaged means that the stored content fails its checksum; the message is not delivered.
 	Damaged State = "damaged"
 )
 
-// Stored is a message as it lies in a queue, seen without receiving it.
+// Stored is a message in a queue, as seen without receiving it.
 type Stored struct {
-	queue.Message        // ReceiptHandle is empty
-	Queue         string // the queue that holds it
+	queue.Message // ReceiptHandle is empty
+	Queue         string
 	State         State
-	// Until is when a delayed or in-flight message becomes visible; zero for
-	// a visible one.
+	// Until is when a delayed or in-flight message becomes visible; zero if it is visible.
 	Until time.Time
 	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
-	// Attempts are the last deliveries that failed, the oldest first: see [Broker.RecordAttempt].
+	// Attempts are the last failed deliveries, oldest first; see [Broker.RecordAttempt].
 	Attempts []Attempt
 }
 
-// BrowseRequest selects messages to look at.
+// BrowseRequest selects messages to list.
 type BrowseRequest struct {
 	Filter
-	// State restricts to one state; "" means all.
+	// State limits the result to one state; "" means all.
 	State State
 	// After is the cursor of the previous page; "" starts at the oldest.
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-	// Within ends a page early that took longer, with a cursor to go on; 0 means no bound.
+	// Within is the time after which a page ends early, with a cursor to continue; 0 means no limit.
 	Within time.Duration
 }
 
 const (
 	browseDefault = 100
 	browseMost    = 1000
-	// browseChunk bounds how many rows one read looks at, so that no read
-	// keeps the log from starting over.
+	// browseChunk limits the rows of one read, so that long reads do not keep the write-ahead log from restarting.
 	browseChunk = 2000
 )
 
-// Browse returns stored messages, oldest first, without counting a receive,
-// and the cursor of the next page ("" at the end). A filter that is rare in a
-// deep queue reads all of it; ctx and req.Within end that.
+// Browse returns stored messages, oldest first, without counting a receive, and the cursor of the next page ("" at
+// the end). A filter that rarely matches reads the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -112,8 +109,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 }
 
-// stored makes the operator's view of a row; false when the message has just
-// left the queue.
+// stored converts a row to the operator's view of it; false if the message has just left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {
@@ -148,13 +144,12 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	return s, true
 }
 
-// timeOf turns a reading into a time.
 func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
-// Message returns one stored message by its id; an error wrapping
-// queue.CodeResourceNotFound when the queue does not hold it.
+// Message returns one stored message by its ID, or an error wrapping queue.CodeResourceNotFound if the queue does not
+// hold it.
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
 	if err == nil {
@@ -186,8 +181,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	return Stored{}, errNoMessage(name, id)
 }
 
-// keyOf returns the key under which the queue holds a message; 0 when it does
-// not.
+// keyOf returns the key of a message in this queue, or 0 if it is not there.
 func (x *index) keyOf(c *conn, id string) (key int64, err error) {
 	origin, ok := x.broker.seal.origin(strings.TrimSpace(id))
 	if !ok {

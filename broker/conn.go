@@ -13,18 +13,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is one SQLite connection and its prepared statements, used by one
-// goroutine at a time. It talks to the driver itself: the pool, the locks and
-// the conversions of database/sql would cost more than the statements do.
+// conn is an SQLite connection with its prepared statements, for one goroutine at a time. It uses the driver
+// directly: the pool, locks and conversions of database/sql would cost more than the statements.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
-	args  []driver.NamedValue // reused
-	dest  []driver.Value      // reused
+	args  []driver.NamedValue
+	dest  []driver.Value
 }
 
-// openConn opens the database file with the given file system of SQLite's; ""
-// is the ordinary one.
+// openConn opens the database file with an SQLite VFS; "" means the default.
 func openConn(path, vfs string) (*conn, error) {
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	if vfs != "" {
@@ -37,8 +35,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close finalizes the statements before the connection: SQLite removes its
-// log only with the last connection, and an open statement keeps it open.
+// close finalizes the statements before the connection: an open statement keeps the connection open, and SQLite
+// removes its log only when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -48,14 +46,13 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.raw.Close())...)
 }
 
-// script runs SQL as text, without keeping it prepared.
+// script runs SQL without preparing it.
 func (c *conn) script(text string) error {
 	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
 	return err
 }
 
-// exec runs a statement, prepared on first use, and returns the number of
-// rows that it changed.
+// exec runs a statement, prepared on first use, and returns the number of changed rows.
 func (c *conn) exec(text string, args ...any) (int64, error) {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -68,14 +65,14 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run runs a statement unless one before it failed, and puts its error into err.
+// run executes a statement unless *err is set already, and stores its error there.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)
 	}
 }
 
-// row is one row of a result. NULL reads as 0 and "".
+// row is a result row. NULL reads as 0 or "".
 type row []driver.Value
 
 func (r row) int(i int) int64 {
@@ -93,8 +90,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query runs a statement, prepared on first use, and calls each for every
-// row. The row is reused.
+// query runs a statement, prepared on first use, and calls each for every row. The row is reused.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -119,7 +115,7 @@ func (c *conn) query(each func(row row), text string, args ...any) error {
 	}
 }
 
-// integer returns the one number that a query yields; 0 for no row or NULL.
+// integer returns the single number that a query yields; 0 for no row or NULL.
 func (c *conn) integer(text string, args ...any) (n int64, err error) {
 	err = c.query(func(row row) { n = row.int(0) }, text, args...)
 	return n, err
@@ -131,12 +127,11 @@ func (c *conn) finds(text string, args ...any) (found bool, err error) {
 	return found, err
 }
 
-// exists reports whether there is a message under a key.
 func (c *conn) exists(key int64) (bool, error) {
 	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
 }
 
-// prepare returns a statement, and puts its arguments into c.args.
+// prepare returns the prepared statement and stores its arguments in c.args.
 func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	c.args = c.args[:0]
 	for i, v := range args {
@@ -153,20 +148,20 @@ func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	return s, nil
 }
 
-// isFull reports whether SQLite found no space on the disk.
+// isFull reports whether err means that the disk is full.
 func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// isCorrupt reports whether SQLite found that the file is not what was written.
+// isCorrupt reports whether err means that the file is damaged.
 func isCorrupt(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// check returns an error wrapping [errDamaged] unless the file is as SQLite wrote it. pragma is quick_check, or
-// integrity_check, which compares the indexes too.
+// check returns an error wrapping [errDamaged] if SQLite finds the file inconsistent. pragma is quick_check, or
+// integrity_check, which also compares the indexes.
 func (c *conn) check(pragma string) error {
 	var found string
 	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {

@@ -2,9 +2,8 @@ package broker
 
 import "tendril/queue"
 
-// withhold keeps a damaged message from being delivered, until it is deleted or replaced. It stays on disk and in the
-// ledger; on a FIFO queue its group goes on without it. What finds it does not matter, and it is logged once for each
-// run of the process.
+// withhold keeps a damaged message from being delivered until it is deleted or replaced. It stays on disk and in the
+// ledger; on a FIFO queue its group continues without it. It is logged once per process.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -13,16 +12,16 @@ func (q *liveQueue) withhold(r *record) {
 	case q.deleted || !q.index.published(r.key) || m != nil && (m.damaged || m.claimed):
 		return
 	case m == nil && r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now():
-		return // it is found again when its delay has ended
+		return // found again when its delay ends
 	case m == nil:
 		m = q.index.newMessage(r)
 		q.index.drop(m)
 		m.epoch = q.broker.epoch
 		q.index.held[r.key] = m
-		q.index.resetWindow() // which may hold it as a fresh one
+		q.index.resetWindow() // the window may hold it as a fresh message
 	case m.inFlight:
 		q.index.stopFlight(m)
-		q.uncount(m) // nothing was delivered
+		q.uncount(m) // it was not delivered
 		q.storeReceive(m)
 	}
 
@@ -35,7 +34,7 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "look at it with 'tendril message show ID', send it anew, and delete it; see docs/backup.md")
 }
 
-// withholdDamaged looks at stored messages, by their keys, and returns those that are whole. The others are withheld.
+// withholdDamaged checks stored messages. It returns the intact ones, and releases and withholds the others.
 func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {
@@ -70,7 +69,6 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 	return whole, nil
 }
 
-// errIsDamaged refuses to deliver a damaged message.
 func errIsDamaged(id string) error {
 	return queue.Errorf(queue.CodeUnsupportedOperation,
 		"Message %s is damaged and cannot be delivered: what is stored is not what was sent. Send it anew and delete this one.",

@@ -8,28 +8,28 @@ import (
 	"tendril/queue"
 )
 
-// transfer is the request that moves messages to other queues in one
-// transaction: to the dead-letter queue, or where an operator wants them.
+// transfer is the request that moves messages to other queues in one transaction: to the dead-letter queue, or where
+// an operator sends them.
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // as dead letters of from, and by no operator's act
+	dead  bool // dead-lettering, not an operator's move
 }
 
-// moved returns what was moved.
+// moved returns the items that were moved.
 func (t *transfer) moved() []*transferItem {
 	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
 
 func (t *transfer) departed() int { return len(t.moved()) }
 
-// transferItem is one message on its way.
+// transferItem is one message of a transfer.
 type transferItem struct {
-	m      *message // leaving; a claim if memory did not hold the message
+	m      *message // leaving; a claim if the message is not in memory
 	to     *liveQueue
-	toDead bool   // which is a dead-letter queue
+	toDead bool   // to is a dead-letter queue
 	record record // the new row, without content
-	due    int64  // of the old row
+	due    int64  // of the previous row
 	moved  bool
 }
 
@@ -69,7 +69,7 @@ func (t *transfer) apply(x *tx) error {
 	return nil
 }
 
-// left is where the messages count that left.
+// left returns the counter for messages that left.
 func (t *transfer) left(k *counters) *int64 {
 	if t.dead {
 		return &k.deadLettered
@@ -77,11 +77,9 @@ func (t *transfer) left(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan works out the new row. Id and content stay, and so does the receive
-// count, while the count that triggers redrive starts anew. The sent time
-// stays when a standard queue dead-letters, so that retention goes on; in all
-// other cases the message begins a new life in its new queue: it is not a dead letter
-// there unless that is a dead-letter queue too, and was not received yet.
+// plan fills in the new row. ID, content and receive count stay, and the count that triggers redrive restarts.
+// Dead-lettering from a standard queue keeps the sent time, so that retention continues. Other moves start afresh;
+// unless the target is a dead-letter queue, the message is no longer a dead letter and has not been received.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -107,7 +105,7 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	}
 }
 
-// copyRow writes a row anew with the content of the one under key.
+// copyRow inserts r with the content of the row under key.
 func (x *tx) copyRow(key int64, r *record) error {
 	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
 		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
@@ -152,14 +150,14 @@ func (it *transferItem) enter() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether DeadLetter has somewhere to move messages to. Those that failed at their last
-// receive are left to the redrive policy.
+// TakesDeadLetters reports whether DeadLetter has a target. After the last receive the redrive policy moves the
+// message, so last makes it false.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
 }
 
-// deadLetterQueue returns the target of a queue's redrive policy; nil when there is no policy, or no such target.
+// deadLetterQueue returns the target of a queue's redrive policy, or nil if there is no policy or target.
 func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	policy := of.settings().redrive
 	if policy == nil {
@@ -168,10 +166,9 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	return b.byARN(policy.target)
 }
 
-// DeadLetter moves messages to the dead-letter queue, in one transaction, however often they were received. Each is
-// in flight, and named by its newest receipt. The failure of a letter is not written: attempts are kept by
-// [Broker.RecordAttempt]. It returns nil when all were moved, else one error for each. There is no event: whoever calls
-// knows.
+// DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each must be
+// in flight and carry its newest receipt handle. It returns nil if all were moved, else one error per letter. It
+// neither records an attempt ([Broker.RecordAttempt] does) nor reports an event, since the caller knows.
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -216,10 +213,9 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return answers(errs, err)
 }
 
-// deadLetter moves messages that have used up their receives to the queue's
-// dead-letter queue. On an error they stay, visible.
+// deadLetter moves messages that exceeded their maximum receive count. After an error they stay, visible.
 func (q *liveQueue) deadLetter(list []*message) error {
-	to := q.broker.deadLetterQueue(q) // nil when there is no policy any more, or its target is gone
+	to := q.broker.deadLetterQueue(q) // nil if the policy or its target is gone
 	t := &transfer{from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
@@ -244,8 +240,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns the redrive policy of a queue: the name of its dead-letter queue, "" where it has none that exists,
-// and how often a message is received before it goes there, 0 without a policy. The error is [queue.ErrNoQueue].
+// Redrive returns a queue's redrive policy: the name of its dead-letter queue ("" if missing) and the maximum receive
+// count (0 without a policy). The error is [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -261,8 +257,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the dead-letter queue that the redrive policy of a queue names and that does not exist;
-// "" where it exists, and without a policy. Messages of such a queue are retried until their retention ends.
+// MissingDeadLetterQueue returns the name of the dead-letter queue if a queue's redrive policy names one that does
+// not exist, else "". Messages of such a queue are retried until their retention ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -275,8 +271,8 @@ func (b *Broker) MissingDeadLetterQueue(name string) string {
 	return policy.target[strings.LastIndexByte(policy.target, ':')+1:]
 }
 
-// checkRedrive refuses a redrive policy whose target does not exist, is of the
-// other type, or does not permit this queue.
+// checkRedrive rejects a redrive policy if its target does not exist, is of the other type or does not permit this
+// queue.
 func (b *Broker) checkRedrive(name string, set *settings, value string) error {
 	if set.redrive == nil {
 		return nil

@@ -5,17 +5,14 @@ import (
 	"slices"
 )
 
-// Delete removes the messages of the receipts, one error for each; nil
-// entries succeeded. It returns nil when all did. Deleting again what is gone
-// succeeds. On a standard queue every receipt of a message deletes it, also an
-// older one, and also after its visibility timeout; on a FIFO queue only the
-// newest receipt of a message in flight deletes.
+// Delete removes messages by receipt handle. It returns nil if all succeeded, else one error per entry. Deleting a
+// message that is gone succeeds. A standard queue accepts every receipt handle of a message, even an earlier one or
+// one with an expired visibility timeout; a FIFO queue accepts only the newest one while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
 }
 
-// Expire is Delete of messages that nobody was done with, but whose time is over:
-// the account counts them as expired.
+// Expire deletes messages past their deadline that were never processed. The ledger counts them as expired.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
 }
@@ -38,8 +35,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 		}
 		switch m := live.index.held[of.key]; {
 		case m == nil && !live.index.mayBeHere(of), m != nil && m.leaving:
-			// Gone, or about to: the commit that this request waits for comes
-			// after the one that takes it away.
+			// Gone, or about to be: this request commits after the one that removes it.
 		case m == nil && live.index.fifo:
 			older = append(older, olderReceipt{i, of.key})
 		case m == nil:
@@ -69,7 +65,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 
 const receiptExpired = "The receipt handle has expired."
 
-// open reads a handle of this queue. The lock is held.
+// open decodes a receipt handle of this queue. The lock is held.
 func (x *index) open(work *block, handle string) (receipt, error) {
 	r, err := x.broker.seal.open(work, handle)
 	if err == nil && r.key>>seqBits != x.number {
@@ -78,18 +74,18 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayBeHere reports whether there may be a message of which memory knows nothing although
-// there is a receipt for it: the receipt is from before the store was opened, and the receive
-// was not stored. Then the message is visible. The lock is held.
+// mayBeHere reports whether the message of a receipt may exist although memory does not hold it. That happens if the
+// receipt predates this opening of the store and its receive was not stored. The message is then visible. The lock is
+// held.
 func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
-// olderReceipt is the receipt of such a message: the entry of the call, and the key.
+// olderReceipt is such a receipt, with its index in the call.
 type olderReceipt struct {
 	entry int
 	key   int64
 }
 
-// answerOlder tells answer, for each entry, whether the message exists.
+// answerOlder calls answer for each entry with whether the message exists.
 func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
 	if len(older) == 0 {
 		return nil
@@ -106,8 +102,7 @@ func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found 
 	})
 }
 
-// answers are the errors of the entries of a call: nil when all succeeded, and for each
-// entry the same when the whole call failed.
+// answers returns the errors of a call's entries: nil if all succeeded, or whole for every entry if the call failed.
 func answers(errs []error, whole error) []error {
 	if whole != nil {
 		return sameError(whole, len(errs))
@@ -118,12 +113,11 @@ func answers(errs []error, whole error) []error {
 	return errs
 }
 
-// sameError answers each of n entries with the same error.
+// sameError returns the same error for n entries.
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by id as an operator's act and returns how
-// many there were; ids that are gone, or just being deleted, are passed over.
-// They count as purged.
+// DeleteMessages removes messages by ID for an operator and returns their number. It skips IDs that are gone or being
+// deleted. The messages count as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -140,13 +134,12 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	return r.counted, nil
 }
 
-// removal is the request that removes messages: of the receipts of a Delete or Expire, or of
-// an operator's choice.
+// removal is the request that removes messages, by receipt (Delete, Expire) or by an operator.
 type removal struct {
 	q        *liveQueue
-	messages []*message             // leaving; a claim if memory did not hold the message
-	account  func(*counters) *int64 // where they count
-	counted  int                    // those that nothing else took away before
+	messages []*message             // leaving; a claim if the message is not in memory
+	account  func(*counters) *int64 // the counter to increment
+	counted  int                    // messages removed; others were already gone
 	dues     []int64                // of claimed messages
 }
 

@@ -13,15 +13,12 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard watches the free space of the disk. Sends are refused while less than
-// a reserve is left, so that deletes go on, which need some space themselves: in
-// the log, and in the database for what is still only in the log. For the case
-// that others fill the disk to the last byte it keeps a file of that size,
-// which can be given up.
+// diskGuard watches the disk's free space. When it falls below a reserve, sends are refused so that deletes can
+// continue, since these need space in the log and in the database. In case other programs fill the disk completely,
+// it keeps a file as large as the log, which can be removed to free space.
 //
-// Sends and acts of administration are refused also while the open files are not those in the data directory, because
-// it was removed, moved, unmounted or replaced: the next start would not find what they wrote. Receives and deletes go
-// on.
+// Sends and administration are also refused while the open files are not the ones in the data directory (removed,
+// moved, unmounted or replaced), because the next start would not find their changes. Receives and deletes continue.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger
@@ -29,16 +26,16 @@ type diskGuard struct {
 	mu       sync.Mutex
 	checked  time.Time
 	isLow    bool
-	reserved int64            // bytes of the file
-	files    datadir.Identity // the directory, the queues' file and, while the store is open, its log
-	lost     error            // how the open files differ from those in the directory; nil while they are the same
+	reserved int64            // size of the reserve file in bytes
+	files    datadir.Identity // the directory, the database and, while the store is open, its log
+	lost     error            // how the open files differ from the directory's; nil if they are the same
 }
 
 const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is how often the directory is looked at while there are no sends.
+	// watchEvery is the interval of checking the directory without sends.
 	watchEvery = 5 * time.Second
 )
 
@@ -46,7 +43,7 @@ func newDiskGuard(dir string, log *slog.Logger) *diskGuard {
 	return &diskGuard{dir: dir, log: log, free: freeSpace}
 }
 
-// opened remembers the files of the store that was just opened, and written to.
+// opened records the identity of the store's files after it was opened and written to.
 func (r *diskGuard) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,8 +51,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing forgets the log of the store, which is removed when the store closes, and checks the directory and the queues'
-// file as [diskGuard.checkFiles] does.
+// closing drops the log from the watched files, since closing the store removes it, and checks the others.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +59,7 @@ func (r *diskGuard) closing() error {
 	return r.refreshLost()
 }
 
-// watch looks at the directory until stopped is closed.
+// watch checks the directory until stopped is closed.
 func (r *diskGuard) watch(stopped <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -77,15 +73,14 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 	}
 }
 
-// checkFiles compares the open files with those in the data directory, and returns how they differ; nil while they are
-// the same.
+// checkFiles returns how the open files differ from those in the data directory; nil if they are the same.
 func (r *diskGuard) checkFiles() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refreshLost()
 }
 
-// refreshLost updates and returns r.lost, and logs when the files get lost or are back. The lock is held.
+// refreshLost updates and returns r.lost, and logs when it changes. The lock is held.
 func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
@@ -98,8 +93,7 @@ func (r *diskGuard) refreshLost() error {
 	return r.lost
 }
 
-// freeSpace returns the bytes that an ordinary user may still write, and the
-// size of the file system.
+// freeSpace returns the bytes available to ordinary users and the size of the file system.
 func freeSpace(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -109,7 +103,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal says why sends are refused, nil while they are accepted; and whether there has just become too little space.
+// refusal returns why sends are refused, or nil if they are accepted. justLow reports that space has just run low.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +120,7 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
-// grown looks at once if the log has become longer than the file; bytes is its
-// length.
+// grown measures at once if the log, now of the given length, has outgrown the reserve file.
 func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +129,7 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logShrunk gives back what the file reserves for a log that was longer.
+// logShrunk shrinks the reserve file after the log has shrunk.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,14 +139,14 @@ func (r *diskGuard) logShrunk() {
 	}
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
-		return // it stays as large as it is
+		return // keeps its size
 	}
 	if errors.Join(f.Truncate(want), f.Close()) == nil {
 		r.reserved = want
 	}
 }
 
-// wanted is what the log holds, in whole megabytes, and one more.
+// wanted returns the desired size of the reserve file: the log's size, rounded up, and another megabyte.
 func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
@@ -162,15 +155,15 @@ func (r *diskGuard) wanted() int64 {
 	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
-// tight reports whether there was too little space at the last measurement.
+// tight reports whether space was low at the last measurement.
 func (r *diskGuard) tight() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isLow
 }
 
-// measure checks the files and the free space, updates r.isLow, and makes the reserve longer if the log has grown. Space
-// that cannot be measured counts as enough. The lock is held.
+// measure checks the files and the free space, updates r.isLow, and grows the reserve file with the log. An error
+// counts as enough space. The lock is held.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -189,7 +182,7 @@ func (r *diskGuard) measure() {
 	}
 }
 
-// reserve makes the file as long as wanted, with real blocks behind it.
+// reserve gives the reserve file size bytes of allocated blocks.
 func (r *diskGuard) reserve(size int64) error {
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
@@ -201,14 +194,14 @@ func (r *diskGuard) reserve(size int64) error {
 	return nil
 }
 
-// giveUpReserve gives the reserved file up, since the disk is full.
+// giveUpReserve removes the reserve file because the disk is full.
 func (r *diskGuard) giveUpReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
+		_ = os.Remove(r.path()) // if this fails, the disk stays full and the caller notices
 	}
 }
 
@@ -216,17 +209,16 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the length of the log, in pages, at which it is
-	// copied into the database; checkpointLeast is that on a tiny disk.
+	// checkpointPages is the log's length in pages at which it is checkpointed; checkpointLeast applies to tiny
+	// disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// logLimit is the length in bytes to which a log that became longer is cut when it starts over. The usual length,
-	// and what is written while it is copied, stays: to overwrite a file is faster than to make it longer.
+	// logLimit is the length in bytes to which a restarting log is truncated. It is longer than a usual log because
+	// overwriting a file is faster than extending it.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 
-// logPages returns how long the log may become before it is copied into the
-// database: less on a small disk.
+// logPages returns the log's length at which it is checkpointed, which is shorter on a small disk.
 func (r *diskGuard) logPages() int64 {
 	_, total, err := r.free(r.dir)
 	if err != nil {
@@ -235,7 +227,7 @@ func (r *diskGuard) logPages() int64 {
 	return min(checkpointPages, max(checkpointLeast, total/64/pageSize))
 }
 
-// writeZeros writes a file over from its beginning, size bytes long.
+// writeZeros overwrites the first size bytes of a file.
 func writeZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(zeros)) {

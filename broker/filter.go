@@ -9,31 +9,31 @@ import (
 	"tendril/queue"
 )
 
-// Filter says which stored messages are meant: those that fulfil all of it. The zero value means all messages.
+// Filter selects stored messages that meet all its conditions. The zero value selects all messages.
 type Filter struct {
-	// IDs are those of the messages; nil for any.
+	// IDs are message IDs; nil for any.
 	IDs []string `json:"ids,omitempty"`
-	// Match is contained in the body.
+	// Match is a substring of the body.
 	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute, and Value its value; "" for any value.
+	// Attribute is the name of a message attribute and Value its value; "" for any value.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
-	// DeadSince and DeadUntil bound when the message was dead-lettered: not before the one, and before the other.
+	// DeadSince (inclusive) and DeadUntil (exclusive) limit when the message was dead-lettered.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is that of the [ReasonGroup] to which the message belongs; nil for any.
+	// Reason is the Reason of the message's [ReasonGroup]; nil for any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the place of the newest message that may match, as [Broker.Newest] returned it; 0 for any.
+	// Through is the position of the newest message that may match, from [Broker.Newest]; 0 for any.
 	Through int64 `json:"through,omitempty"`
 }
 
-// IsZero reports whether the filter means all messages.
+// IsZero reports whether the filter selects all messages.
 func (f *Filter) IsZero() bool {
 	return f.IDs == nil && f.Match == "" && f.Attribute == "" && f.DeadSince.IsZero() && f.DeadUntil.IsZero() &&
 		f.Reason == nil && f.Through == 0
 }
 
-// reach is the last key of a queue that the filter admits, at most high.
+// reach returns the last key of a queue that can match, at most high.
 func (f *Filter) reach(queue, high int64) int64 {
 	if f.Through <= 0 || f.Through > maxSeq {
 		return high
@@ -41,12 +41,12 @@ func (f *Filter) reach(queue, high int64) int64 {
 	return min(high, makeKey(queue, f.Through))
 }
 
-// condition is a filter as SQL. Of attributes the SQL only says which rows may match: admits decides.
+// condition is a filter as SQL. For attributes the SQL only preselects rows; admits decides.
 type condition struct {
 	text             string
 	args             []any
 	attribute, value string
-	// reason, when it is not "", is that of the messages: the table of attempts finds them.
+	// reason selects messages through the table of attempts, unless it is "".
 	reason string
 }
 
@@ -90,10 +90,10 @@ func (b *Broker) condition(f *Filter) (c condition) {
 	return c
 }
 
-// encodedText is a text as encodeAttributes writes it.
+// encodedText encodes a text like encodeAttributes.
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// chunk is the SQL of the next rows after a key that are looked at, so many of them.
+// chunk returns the SQL condition for the next rows after a key, up to the given number.
 func (c *condition) chunk(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
@@ -102,8 +102,8 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits decides about a row that the SQL has selected. r.attributes must be loaded; it reports whether one has the
-// name and, if given, the value. Unreadable ones do not match.
+// admits reports whether a preselected row has the attribute with the value. r.attributes must be loaded; unreadable
+// attributes do not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true
@@ -114,14 +114,14 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching reads the next rows after a key that a condition selects, at most limit of them. last is the key up to
-// which it looked; 0 when that was the end. One call looks at browseChunk rows at most.
+// scanMatching reads up to limit matching rows after a key. It looks at no more than browseChunk rows and returns the
+// last key it looked at, or 0 at the end.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
 	if sel.text != "" {
 		n := int64(0)
-		// Where most rows match, few more than wanted are looked at.
+		// If most rows match, reading a few more than limit is enough.
 		n, last, end, err = c.countChunk(after, high, sel, min(browseChunk, 10*limit))
 		if err != nil || n == 0 && !end {
 			return nil, last, err
@@ -141,8 +141,8 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// countChunk counts the rows that the SQL of a condition selects among the next rows after a key, so many of them. last
-// is the key of the last one, and end says that no more follow.
+// countChunk counts the SQL matches among the next rows after a key. last is the last key, and end means that no more
+// rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) { n, last, end = row.int(0), row.int(1), row.int(2) < int64(rows) },
@@ -152,11 +152,11 @@ func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last i
 	return n, last, end, err
 }
 
-// matchColumns leaves bodies where they are.
+// matchColumns omits the bodies.
 const matchColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
 	attributes, NULL`
 
-// columns are what deciding about a row needs.
+// columns returns the columns that the condition needs.
 func (c *condition) columns() string {
 	if c.attribute != "" {
 		return matchColumns
@@ -164,8 +164,8 @@ func (c *condition) columns() string {
 	return headColumns
 }
 
-// Count returns how many messages of a queue a filter means. After a time it gives up: then there are more than n, and
-// exact is false.
+// Count returns the number of messages that match a filter. If it takes longer than within, it stops: n is then a
+// lower bound and exact is false.
 func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n int64, exact bool, err error) {
 	live, err := q.live(ctx, 0)
 	if err != nil {
@@ -202,7 +202,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-// countMatching counts among the next rows after a key, as scanMatching reads them.
+// countMatching counts the matches among the next rows after a key.
 func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute != "" {
 		rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)

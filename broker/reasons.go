@@ -13,24 +13,24 @@ import (
 	"unicode/utf8"
 )
 
-// ReasonGroup is the messages of a queue whose last attempts failed alike.
+// ReasonGroup is the set of messages in a queue whose last attempts failed for the same reason.
 type ReasonGroup struct {
-	// Reason is the status and the first line of the answer, with # for numbers and * for ids: "HTTP 422 no customer #".
-	// It is "" for messages of which no attempt was recorded.
+	// Reason is the status and the first line of the response, with numbers replaced by # and IDs by *, as in "HTTP
+	// 422 no customer #". It is "" for messages without a recorded attempt.
 	Reason string
 	Count  int
-	// First and Last are when the oldest and the newest message of the group were dead-lettered or, in another queue,
-	// failed last. They are zero for messages that were sent to the queue and never tried.
+	// First and Last are when the group's oldest and newest message were dead-lettered or, in other queues, last
+	// failed. Both are zero for messages that were sent to the queue and never attempted.
 	First, Last time.Time
-	// Hours counts messages by the hour of that, for this hour, the last element, and the 23 before it.
+	// Hours counts messages by the hour of their failure. The last element is the current hour.
 	Hours [24]int
 }
 
-// maxReasons is how many groups are told apart: those with the most messages.
+// maxReasons is the number of groups returned, largest first.
 const maxReasons = 1000
 
-// DeadLetterReasons groups the messages of a queue by the reason of their last attempt, the largest group first: up to
-// 1,000 groups. It takes about the same time for any number of messages.
+// DeadLetterReasons groups a queue's messages by the reason of their last failure, largest group first, up to 1,000
+// groups. Its duration barely depends on the number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 const hourMillis = 3_600_000
 
-// readReasons reads the groups of a queue, with what happened in this hour since 1970 and the 23 before it.
+// readReasons reads a queue's groups. hour is the current hour since 1970.
 func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) error {
 	return c.query(func(row row) {
 		g := groups[row.text(0)]
@@ -96,7 +96,7 @@ func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) err
 	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, queue)
 }
 
-// dateReasons says when the oldest and the newest message of each group failed, of those above a key of a queue.
+// dateReasons sets First and Last of each group, considering messages above the key low.
 func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {
 	for i := 0; i < len(groups) && err == nil; i++ {
 		g := &groups[i]
@@ -112,19 +112,18 @@ func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {
 	return err
 }
 
-// reasonCount is what the table of reasons counts: messages of a queue with a reason, by hour.
+// reasonCount is the key of the reasons table, which counts messages.
 type reasonCount struct {
 	queue  int64
 	reason string
 	hour   int64
 }
 
-// countReason counts that messages with a reason came or went.
+// countReason adds n to the number of messages with a reason.
 func (t *tx) countReason(key int64, reason string, at, n int64) {
 	t.reasons[reasonCount{key >> seqBits, reason, at / hourMillis}] += n
 }
 
-// flushReasons writes what was counted.
 func (t *tx) flushReasons() (err error) {
 	for k, n := range t.reasons {
 		if n == 0 {
@@ -141,11 +140,11 @@ func (t *tx) flushReasons() (err error) {
 	return err
 }
 
-// maxReason bounds a reason, in bytes.
+// maxReason is the length limit of a reason in bytes.
 const maxReason = 200
 
-// failureReason is the group of an attempt: the status and what the answer says first, or the reason of one without an
-// answer that failed by its status. Numbers and ids are replaced, so that like failures are one group.
+// failureReason returns the group of an attempt: the status and headline of the response, or the attempt's reason if
+// it did not fail by its status. Replacing numbers and IDs puts similar failures into one group.
 func failureReason(a *Attempt) string {
 	said := withoutIDs(headline(a.Answer))
 	text := withoutIDs(a.Reason) + " " + said
@@ -157,7 +156,7 @@ func failureReason(a *Attempt) string {
 
 func notInReason(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// headline is what an answer says first: the message of a JSON object, or the first line.
+// headline returns the message of a JSON error, or the first line of any other response.
 func headline(answer string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(answer), &object) == nil {
@@ -169,7 +168,7 @@ func headline(answer string) string {
 	return line
 }
 
-// errorText is the text that an object of an error says most with; "" for none.
+// errorText returns the most descriptive text of a JSON error, or "".
 func errorText(object map[string]any) string {
 	for _, name := range []string{"message", "error", "detail", "title", "errorMessage", "reason"} {
 		switch said := object[name].(type) {
@@ -186,7 +185,7 @@ func errorText(object map[string]any) string {
 	return ""
 }
 
-// withoutIDs replaces numbers by # and ids by *.
+// withoutIDs replaces numbers by # and IDs by *.
 func withoutIDs(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -210,16 +209,15 @@ func notInWord(r rune) bool {
 	return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// aUUID matches one as it is usually written; aNumber matches a run of digits.
 var (
 	aUUID   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	aNumber = regexp.MustCompile(`\d+`)
 )
 
-// mixedID is from how many characters on letters mixed with digits are an id, as in "order_8f3a21".
+// mixedID is the minimum length at which a mix of letters and digits counts as an ID, as in "order_8f3a21".
 const mixedID = 6
 
-// wordWithoutIDs is withoutIDs for letters, digits, hyphens and underscores.
+// wordWithoutIDs does the same for one word of letters, digits, hyphens and underscores.
 func wordWithoutIDs(word string) string {
 	if !strings.ContainsFunc(word, unicode.IsDigit) {
 		return word

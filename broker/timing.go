@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// clock counts the nanoseconds since the broker was opened, by the monotonic
-// clock, so that a step of the wall clock neither shortens nor lengthens a
-// visibility timeout or a delay. What must outlive the process is written as
-// Unix milliseconds, anchored at the wall clock's time of the opening.
+// clock counts nanoseconds since the broker was opened. It is monotonic, so that a step of the wall clock does not
+// change a visibility timeout or a delay. Persistent times are Unix milliseconds relative to the wall clock at
+// opening.
 type clock struct {
 	start  time.Time
-	anchor int64 // Unix milliseconds at start
+	anchor int64
 }
 
 func newClock() clock {
@@ -19,26 +18,24 @@ func newClock() clock {
 	return clock{start: now, anchor: now.UnixMilli()}
 }
 
-// now returns the nanoseconds since the start.
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// milli turns a reading of now into Unix milliseconds, rounded up: what is
-// written never ends early.
+// milli converts a reading of now to Unix milliseconds, rounded up so that a stored deadline is never early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }
 
-// reading turns Unix milliseconds into a reading of now.
+// reading converts Unix milliseconds to a reading of now.
 func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(time.Millisecond) }
 
-// floor turns a reading of now into the Unix milliseconds that have passed.
+// floor converts a reading of now to Unix milliseconds, rounded down.
 func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
 
-// stamp is the wall clock's time in Unix milliseconds, for what people read:
-// the sent and first-receive times, and the age that retention looks at.
+// stamp returns the wall-clock time in Unix milliseconds, for times that users see (sent, first received) and for
+// retention.
 func stamp() int64 { return time.Now().UnixMilli() }
 
-// date turns a stamp into a time; the zero time for 0.
+// date converts a stamp to a time; 0 becomes the zero time.
 func date(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}
@@ -46,15 +43,14 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls a function at the earliest of the times that it is set for. The
-// queue's lock guards it.
+// alarm calls ring at the earliest time it was set to. The queue's lock guards it.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
-	at    int64 // 0 when it is not set
+	at    int64 // 0 if not set
 }
 
-// set has the alarm ring after a wait, at a time in the caller's own measure.
+// set schedules ring after wait. at is the same time in units chosen by the caller, for comparing alarms.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -72,14 +68,14 @@ func (a *alarm) stop() {
 	}
 }
 
-// indexed is a heap, for [container/heap], whose items know their place in it.
+// indexed is a [heap.Interface] whose items store their index, so that any item can be removed.
 type indexed[T any] struct {
 	items  []T
 	before func(a, b T) bool
-	index  func(T) *int // where the item keeps its place
+	index  func(T) *int // the item's stored index
 }
 
-// first returns the first item; the zero value when there is none.
+// first returns the first item, or the zero value if the heap is empty.
 func (h *indexed[T]) first() (item T) {
 	if len(h.items) > 0 {
 		item = h.items[0]
@@ -115,21 +111,17 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// delayGrid is the precision of delays in milliseconds: a delay ends at the
-// next multiple, never early. It bounds what memory needs to know of delayed
-// messages to a count for each of at most 90,000 instants, of those that Reschedule asks for, and of whole seconds
-// (longGrid).
+// delayGrid is the precision of delays in milliseconds, rounded up. It limits the memory for delayed messages to one
+// count per instant: at most 90,000 regular ones, plus those requested by Reschedule and whole seconds (longGrid).
 const delayGrid = 10
 
-// gridUp rounds Unix milliseconds up to the grid.
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts the messages of a queue whose delay has not ended, by the
-// instant at which it ends, in Unix milliseconds on the broker's clock. The
-// messages themselves stay on disk until then.
+// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. The messages
+// themselves stay on disk until then.
 type delays struct {
 	count   map[int64]int
-	order   []int64 // the instants, sorted
+	order   []int64 // sorted keys of count
 	delayed int
 }
 
@@ -144,8 +136,7 @@ func (d *delays) add(due int64, n int) {
 	d.delayed += n
 }
 
-// sub takes one message out whose delay had not ended, because it left the
-// queue.
+// sub removes one delayed message that left the queue.
 func (d *delays) sub(due int64) {
 	if d.count[due] > 0 {
 		d.count[due]--
@@ -153,8 +144,7 @@ func (d *delays) sub(due int64) {
 	}
 }
 
-// expire removes the delays that end no later than milli and returns how many
-// messages that makes visible.
+// expire removes the delays that end by milli and returns the number of messages that become visible.
 func (d *delays) expire(milli int64) (n int) {
 	for len(d.order) > 0 && d.order[0] <= milli {
 		n += d.count[d.order[0]]
@@ -165,6 +155,5 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-// maxFlight bounds what a wall clock that was set back could make of a
-// deadline.
+// maxFlight limits how far a wall clock that was set back can extend a deadline.
 const maxFlight = 12 * time.Hour

@@ -7,15 +7,15 @@ import (
 	"tendril/queue"
 )
 
-// tx is the writer's transaction: it gathers rows so that few statements
-// carry many, and writes the counters of the touched queues once.
+// tx is the writer's transaction. It batches rows into few statements and writes the counters of each changed queue
+// once.
 type tx struct {
 	c        *conn
 	inserts  []*record
-	args     []any   // reused
+	args     []any
 	removed  []int64 // keys of messages to delete
-	received []int64 // those of them that may have rows in receipts
-	failed   []int64 // those of them that may have rows in attempts
+	received []int64 // removed keys that may have rows in receipts
+	failed   []int64 // removed keys that may have rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
 	dropped  map[*liveQueue]bool // deleted in this transaction
@@ -25,12 +25,11 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit makes the changes of a group of requests in one transaction. After an error it is rolled
-// back, and the counters are as they were.
+// commit applies a group of requests in one transaction. On error it rolls back and restores the counters.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// SQLite may have rolled back by itself; then this has nothing to do.
+			// SQLite may already have rolled back; then this fails harmlessly.
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)
@@ -64,8 +63,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// counters returns the counters of a queue, to be changed in place: they are
-// written with the commit, and put back if it fails.
+// counters returns a queue's counters for modification. They are written with the commit and restored if it fails.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -73,7 +71,7 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// remove deletes a message; received says that it may have rows in receipts and attempts.
+// remove deletes a message; received means it may have rows in receipts and attempts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
@@ -82,14 +80,14 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// removeMoved deletes a message under its old key, once its attempts have the new one.
+// removeMoved deletes a message's previous row after its attempts have moved to the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// flushRows writes the rows that were gathered: before the commit, and for a request that reads those of
-// requests before it.
+// flushRows writes the batched rows. It runs before the commit and before a request that reads earlier requests'
+// rows.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -107,7 +105,6 @@ func (t *tx) flushRows() error {
 	return t.flushReasons()
 }
 
-// forgetRows empties what was gathered.
 func (t *tx) forgetRows() {
 	t.inserts = t.inserts[:0]
 	t.removed = t.removed[:0]
@@ -116,7 +113,7 @@ func (t *tx) forgetRows() {
 	clear(t.reasons)
 }
 
-// end makes the transaction ready for the next one. After an error the counters are put back.
+// end prepares tx for the next transaction. After an error it restores the counters.
 func (t *tx) end(err error) {
 	if err != nil {
 		for q, before := range t.touched {
@@ -128,11 +125,10 @@ func (t *tx) end(err error) {
 	clear(t.dropped)
 }
 
-// gone reports whether a queue was deleted, in an earlier transaction or in
-// this one.
+// gone reports whether a queue was deleted, in this or an earlier transaction.
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-// row reads a message of a queue, without its content; nil when it is gone.
+// row reads a message without its content; nil if it is gone.
 func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	if keySeq(key) <= q.disk.floor {
 		return nil, nil
@@ -140,8 +136,8 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages that have only a body and attributes, most of
-// them; insertAny is for the rest. Each has a form for one row to as many as a batch has.
+// insertPlain is for messages with only a body and attributes (the majority), insertAny for the rest. They are
+// indexed by the number of rows.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)
@@ -154,7 +150,7 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 	return texts
 }
 
-// repeated returns n times the same SQL, with commas between.
+// repeated returns n copies of sql separated by commas.
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
 func (t *tx) flushInserts() error {
@@ -189,7 +185,7 @@ func (t *tx) flushInserts() error {
 	return nil
 }
 
-// orNull makes NULL of what is not there.
+// orNull converts a zero value to NULL.
 func orNull[T comparable](v T) any {
 	var none T
 	if v == none {
@@ -198,11 +194,11 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// listedKeys is how many rows one list of keys deletes.
+// listedKeys is the number of keys in one DELETE with a list.
 const listedKeys = 16
 
-// deleteTexts holds, for each table, the statement for one row, for many, and for a range. They return what the table
-// of reasons counts.
+// deleteTexts holds, for each table, the DELETE statements for one key, a list of keys and a range. Deleted attempts
+// return the columns that the counts of reasons need.
 var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
 	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
 
@@ -212,7 +208,6 @@ func deleteText(table, returning string) [3]string {
 		text + `BETWEEN ? AND ?` + returning}
 }
 
-// deleteRows runs one of the texts of a table.
 func (t *tx) deleteRows(table, text string, keys ...any) error {
 	if table != "attempts" {
 		_, err := t.c.exec(text, keys...)
@@ -221,8 +216,7 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-// flushDeletes deletes rows of a table by id: runs of neighbours as a range,
-// the others by list.
+// flushDeletes deletes rows by key: runs of consecutive keys as ranges, the others by list.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)
