@@ -8,34 +8,34 @@ import (
 	"slices"
 )
 
-// fifoOrder is the order of a FIFO queue: within a message group strictly in order, and no message while one before
-// it is out. A group takes its turn with its first message; once messages of it were given out, its next turn is
-// behind all groups that have messages by the time it can be given out again.
+// fifoOrder is the delivery order of a FIFO queue. Messages of a group are delivered strictly in order, and not while
+// an earlier one is in flight. A new group's turn is the position of its first message. After a delivery its next
+// turn is behind all groups that have messages once it can deliver again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group] // by turn
-	waiting indexed[*group] // those whose first message is delayed, by its end
+	waiting indexed[*group] // by the end of the first message's delay
 	fresh   int
-	newest  int64 // the largest key that was queued
-	given   int64 // how often messages of a group were given out
-	partial bool  // since reset the messages of the groups were not all read again
+	newest  int64 // the largest key queued so far
+	given   int64 // number of deliveries from any group
+	partial bool  // reset, and not all messages have been read again
 }
 
 // group is a message group with messages in memory.
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      []int64          // the keys of those taken and not settled, sorted
-	heap     *indexed[*group] // where it waits; nil while it is locked or empty
+	out      []int64          // sorted keys of messages taken and not settled
+	heap     *indexed[*group] // the heap that holds it; nil while locked or empty
 	index    int
 
-	// Its turn comes behind groups whose first message has a key up to behind, and of those with the same behind in
-	// the order of given; 0 for a group that was not given out yet.
+	// The turn: behind groups whose first message has a key up to behind; ties are ordered by given, which is 0 for a
+	// group without a delivery.
 	behind, given int64
-	lastGiven     int64 // given as of the last time, until its next turn is known; 0 after that
+	lastGiven     int64 // given at the last delivery, until the next turn is known; then 0
 }
 
-// turnBefore reports whether the turn of a group with messages comes before that of another.
+// turnBefore reports whether g, which has messages, has its turn before other.
 func (g *group) turnBefore(other *group) bool {
 	at, otherAt := g.behind, other.behind
 	if g.given == 0 {
@@ -47,7 +47,7 @@ func (g *group) turnBefore(other *group) bool {
 	return at < otherAt || at == otherAt && g.given < other.given
 }
 
-// locked reports whether the first message has to wait for one before it that is out.
+// locked reports whether an earlier message than the first is in flight.
 func (g *group) locked() bool { return len(g.out) > 0 && g.messages[0].key > g.out[0] }
 
 func newFIFO() *fifoOrder {
@@ -89,14 +89,14 @@ func (f *fifoOrder) forget(m *message) {
 	f.place(m.group)
 }
 
-// hold enters a message that is out.
+// hold records that a message was taken.
 func (g *group) hold(m *message) {
 	m.holds = true
 	at, _ := slices.BinarySearch(g.out, m.key)
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// settle takes a message out of those that are out. Most are settled in order, which must not move all the others.
+// settle removes a taken message. Most are settled in order, so the first is the fast path.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]
@@ -122,7 +122,7 @@ func (f *fifoOrder) resume(m *message) {
 	f.place(m.group)
 }
 
-// queue puts a message at its place in its group.
+// queue inserts a message into its group by key.
 func (f *fifoOrder) queue(m *message) {
 	g := m.group
 	m.queued = true
@@ -134,8 +134,7 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place puts a group where its state says: among the ready or the waiting
-// ones, or nowhere.
+// place puts a group into the heap for its state, if any.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -190,8 +189,8 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom takes the first messages of one group, as many as may be taken;
-// a dead-lettered one ends it, since those after it wait until it has moved.
+// takeFrom takes as many messages from one group as allowed. It stops at a message that is dead-lettered, since the
+// following ones wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	before, given := int64(math.MaxInt64), false
 	if len(g.out) > 0 {
@@ -225,7 +224,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	return taken
 }
 
-// promote makes those deliverable whose delay has ended.
+// promote makes messages deliverable when their delay has ended.
 func (f *fifoOrder) promote(now int64) {
 	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0
@@ -233,8 +232,8 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// maxEmptyGroups is how many groups there may be for one without messages to be kept after reset, so that it has its
-// turn when its messages are read again.
+// maxEmptyGroups is the number of groups up to which empty ones are kept after a reset, so that they keep their turn
+// when their messages are read again.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {
@@ -253,7 +252,7 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete learns that all of the queue is in memory again: groups that have no messages are forgotten.
+// complete removes empty groups after all messages of the queue have been read again.
 func (f *fifoOrder) complete() {
 	if f.partial {
 		f.partial = false

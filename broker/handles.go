@@ -14,9 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// A key is the primary key of a message row: the queue's number in the high
-// bits, the place in the queue below, so that a queue is a contiguous range:
-// sends append at its right edge, deletes free its left one.
+// A key is the primary key of a message: the queue's number in the high bits, the position in the queue in the low
+// bits. A queue is thus a contiguous range; sends append at its right edge and deletes free its left edge.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -27,15 +26,13 @@ func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
 
 func keySeq(key int64) int64 { return key & maxSeq }
 
-// sequenceNumber renders a key as a FIFO sequence number: 20 digits, growing
-// with the key, not consecutive.
+// sequenceNumber formats a key as a FIFO sequence number: 20 digits, increasing but not consecutive.
 func sequenceNumber(key int64) string {
 	const base = 10_000_000_000_000_000_000
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
 }
 
-// seal derives message ids and receipt handles from keys with a secret that
-// lies in the store, so that neither takes space on disk.
+// seal derives message IDs and receipt handles from keys with the store's secret, so that neither needs disk space.
 type seal struct{ block cipher.Block }
 
 func newSeal(secret []byte) (seal, error) {
@@ -46,19 +43,19 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is memory for one block of the cipher, passed down because what is given
-// to a cipher lies on the heap.
+// block is a scratch buffer for one cipher block. Callers pass it down because arguments of a cipher escape to the
+// heap.
 type block [aes.BlockSize]byte
 
-// The domains keep one use of the secret apart from another.
+// Domain separation for the uses of the secret.
 const (
 	domainIDHigh  = 1
 	domainIDLow   = 2
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function of words and a domain: AES of one block for each word,
-// chained. It returns the first half of out.
+// prf is a pseudo-random function of words and a domain: a chain of one AES block per word. It returns the first half
+// of out.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -69,12 +66,12 @@ func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 }
 
 const (
-	idHighMask = 1<<60 - 1 // of the first half: all but the version
-	idLowMask  = 1<<62 - 1 // of the second half: all but the variant
+	idHighMask = 1<<60 - 1 // the first half without the UUID version
+	idLowMask  = 1<<62 - 1 // the second half without the UUID variant
 )
 
-// messageID is the message id that belongs to the key under which a message
-// was sent: a version 4 UUID that looks random and leads back to the key.
+// messageID returns the ID of the message sent under a key: a version 4 UUID that looks random and can be decoded to
+// the key.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
@@ -93,8 +90,7 @@ func (s seal) messageID(work *block, origin int64) string {
 	return string(text[:])
 }
 
-// origin returns the key that a message id was made from; false for an id
-// that is not of this store.
+// origin decodes the key from a message ID; false if the ID is not from this store.
 func (s seal) origin(id string) (int64, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	if err != nil || len(raw) != 16 || len(id) != 36 {
@@ -107,17 +103,15 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is what a receipt handle says: which message, by which of its
-// receives, in which life of the store. The key names the queue too, so a
-// handle is of no use on another one.
+// receipt is a decoded receipt handle. Since the key contains the queue, a handle is invalid on other queues.
 type receipt struct {
 	key    int64
 	serial uint32 // the message's receive count at that receive
-	epoch  uint32 // grows each time the store is opened
+	epoch  uint32 // increases each time the store is opened
 }
 
-// A handle is the receipt and a 128-bit authentication code, in base64: nobody
-// can make one, or change one, without the store's secret.
+// receiptSize is the size of a receipt and its 128-bit authentication code before base64. Forging or changing a
+// handle requires the store's secret.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {
@@ -132,8 +126,7 @@ func (s seal) handle(work *block, r receipt) string {
 	return string(text[:])
 }
 
-// open reads a handle. Its error is ReceiptHandleIsInvalid for anything that
-// this store did not give out.
+// open verifies and decodes a handle. It returns ReceiptHandleIsInvalid for a handle that this store did not issue.
 func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {
@@ -151,19 +144,19 @@ func (s seal) open(work *block, handle string) (receipt, error) {
 	return receipt{key: int64(first), serial: uint32(second >> 32), epoch: uint32(second)}, nil
 }
 
-// errHandle refuses a handle that this queue did not give out.
+// errHandle rejects a handle that this queue did not issue.
 func errHandle(handle string) error {
 	return queue.Errorf(queue.CodeReceiptHandleIsInvalid, `The input receipt handle "%s" is not a valid receipt handle.`,
 		clip(handle))
 }
 
-// errReceipt refuses a handle that was good once.
+// errReceipt rejects a handle that is no longer valid.
 func errReceipt(handle, reason string) error {
 	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s",
 		clip(handle), reason)
 }
 
-// clip bounds what a request can put into an error message.
+// clip shortens user input for error messages.
 func clip(s string) string {
 	const most = 512
 	if len(s) <= most {

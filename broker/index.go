@@ -5,19 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// index is what memory holds of a queue's messages: the counters, the next
-// visible messages (the window), and all that were received and are still there.
-// The queue's lock guards it, and is held when a method is called.
+// index holds a queue's state in memory: the counters, the next visible messages (the window), and every message that
+// was received and is still in the queue. Callers hold the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
-	fifo     bool               // never changes
+	fifo     bool
 	counters counters           // as committed
-	cutoff   int64              // stamp: fresh messages sent before belong to the sweep
-	held     map[int64]*message // received before and still here, those leaving, and damaged ones
-	damaged  int                // how many of them are
+	cutoff   int64              // stamp: the sweep owns fresh messages sent before this
+	held     map[int64]*message // received before, leaving or damaged
+	damaged  int                // number of damaged messages in held
 	order    deliveryOrder
-	inFlight indexed[*message] // by the end of the flight
+	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
 }
@@ -26,11 +25,11 @@ type index struct {
 func (x *index) low() int64  { return makeKey(x.number, x.counters.floor) }
 func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
-// last is the key of the newest message, or where the queue begins.
+// last returns the key of the newest message, or low if there is none.
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// published reports whether a row counts: it was not purged, and its request was told of the commit. A reader sees a
-// row a little earlier than that.
+// published reports whether a row counts: it was not purged, and its request has been notified of the commit. Readers
+// of the database see a row slightly earlier.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
 func newIndex(b *Broker, number int64, fifo bool) index {
@@ -45,8 +44,8 @@ func (x *index) newOrder() {
 	}
 }
 
-// newMessage returns the entry in memory for a row, with its group or tenant and, while the cache has room, its content.
-// Its due time is a reading of the clock; 0 means no delay.
+// newMessage returns the in-memory entry of a row, with its group or tenant and, if the cache has room, its content.
+// A due of 0 means no delay.
 func (x *index) newMessage(r *record) *message {
 	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		arrived: int32(r.received), count: int32(r.received), first: r.first}
@@ -59,8 +58,8 @@ func (x *index) newMessage(r *record) *message {
 	return m
 }
 
-// assignGroup sets the message's group on a FIFO queue, or its tenant on a standard one. Once there are many tenants,
-// it first forgets those without messages.
+// assignGroup sets the message's group (FIFO) or tenant (standard). If there are many tenants, it first removes those
+// without messages.
 func (x *index) assignGroup(m *message, r *record) {
 	switch order := x.order.(type) {
 	case *fifoOrder:
@@ -73,8 +72,8 @@ func (x *index) assignGroup(m *message, r *record) {
 	}
 }
 
-// cacheContent keeps a row's content with its message if it is small and the cache of all queues has room, and counts
-// it there. [index.drop] takes it back.
+// cacheContent caches and accounts for a row's content if it is small and the shared cache has room. [index.drop]
+// undoes it.
 func (x *index) cacheContent(m *message, r *record) {
 	if !r.whole || r.size > keepContent {
 		return
@@ -87,7 +86,7 @@ func (x *index) cacheContent(m *message, r *record) {
 	m.content = r
 }
 
-// drop forgets the cached content of a message.
+// drop removes a message's content from the cache.
 func (x *index) drop(m *message) {
 	if m.content != nil {
 		x.broker.memory.content.Add(-m.content.footprint())
@@ -103,7 +102,7 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight hides a message until its deadline. resumed says that it was in flight before the store was opened.
+// startFlight hides a message until its deadline. resumed means it was already in flight before the store was opened.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -140,7 +139,7 @@ func (x *index) remove(m *message) {
 	x.order.forget(m)
 }
 
-// keep takes back that a message was about to leave.
+// keep cancels a message's leaving.
 func (x *index) keep(m *message) {
 	switch m.leaving = false; {
 	case m.claimed:
@@ -153,8 +152,7 @@ func (x *index) keep(m *message) {
 	}
 }
 
-// claim keeps a message that memory does not hold from being given out, until
-// keep: an entry without content stands for it.
+// claim reserves a message that is not in memory until keep is called, with an entry without content.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -162,7 +160,7 @@ func (x *index) claim(key int64) *message {
 	return m
 }
 
-// resume puts a message back in flight that was in flight before the store was opened.
+// resume restores a message that was in flight before the store was opened.
 func (x *index) resume(m *message) {
 	m.until = min(m.until, x.broker.clock.now()+int64(maxFlight))
 	x.startFlight(m, true)
@@ -191,29 +189,28 @@ func (x *index) clear() {
 	w.dueRead = w.dueSeen
 }
 
-// memory counts what the queues of a broker hold in memory.
+// memory counts the messages that all queues hold in memory.
 type memory struct {
 	limits  memoryLimits
 	fresh   atomic.Int64 // fresh messages
-	content atomic.Int64 // bytes of message contents
+	content atomic.Int64 // bytes of cached contents
 }
 
-// memoryLimits bound what memory holds over all queues, and of each.
+// memoryLimits limits the memory of all queues and of each queue.
 type memoryLimits struct {
-	// total is the most fresh messages over all queues; a queue may always
-	// have least.
+	// total is the maximum of fresh messages over all queues; every queue may hold at least least.
 	total, least int
-	// standard and fifo are the most fresh messages of a queue. On a FIFO
-	// queue it is how far a receive looks behind locked groups.
+	// standard and fifo are the maximum of fresh messages per queue. On a FIFO queue this is how far a receive can
+	// look past locked groups.
 	standard, fifo int
-	// fill is the most that one fill reads.
+	// fill is the maximum number of messages per fill.
 	fill int
-	// cache is the most bytes of message contents over all queues. pages is what SQLite's connection for writing keeps
-	// of the file, in bytes; those for reading keep a quarter of that each.
+	// cache is the maximum of cached message contents in bytes. pages is the page cache of SQLite's write connection
+	// in bytes; each read connection gets a quarter.
 	cache, pages int64
-	// inFlight is how many messages of a queue may be in flight.
+	// inFlight is the maximum of messages in flight per queue.
 	inFlight int
-	// queues is how many queues the broker may hold.
+	// queues is the maximum number of queues.
 	queues int
 }
 
@@ -222,7 +219,7 @@ func defaultLimits() *memoryLimits {
 		pages: 8 << 20, inFlight: 120_000, queues: 10_000}
 }
 
-// limitsOf are the limits in a process that may use so many bytes of memory; 0 means plenty.
+// limitsOf returns the limits for a process that may use the given bytes of memory; 0 means no limit.
 func limitsOf(memory int64) *memoryLimits {
 	limits := defaultLimits()
 	if memory > 0 {
@@ -232,31 +229,29 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window says which part of a queue memory covers: all messages up to cursor
-// are in the delivery order, or were given out, or are on the list of delays.
-// Between cursor and tail they are only in the store, but for those of tenants
-// that are not noisy: these are in memory up to ahead.
+// window describes the part of a queue that memory covers. Every message up to cursor is in the delivery order, was
+// delivered or is delayed. Between cursor and tail messages are only in the store, except that messages of quiet
+// tenants are in memory up to ahead.
 type window struct {
 	cursor, tail int64 // keys
-	ahead        int64 // key; below cursor when nothing was read ahead
-	// early holds the keys of messages that were read ahead and are still here.
+	ahead        int64 // key; below cursor if nothing was read ahead
+	// early holds the keys of the remaining messages that were read ahead.
 	early map[int64]bool
-	// The messages whose delay ended are read in the order of its end; the
-	// last one read had this due, in Unix milliseconds, and key.
+	// Messages are read in order of the end of their delay. This is the due (Unix milliseconds) and key of the last
+	// one read.
 	dueAt, dueKey int64
 	dueSeen       int // how often delays ended
-	dueRead       int // up to which of these all were read
-	generation    int // grows with each reset; a fill of an older one is void
+	dueRead       int // the dueSeen up to which all messages were read
+	generation    int // incremented by each reset; fills of earlier generations are discarded
 	filling       *fill
-	stale         bool // reset, and not filled since: fresh messages must wait for received ones
+	stale         bool // reset and not filled since: fresh messages must wait for the received ones before them
 	size          int  // fresh messages, as last counted in memory
 }
 
-// behind reports whether the store has visible messages that memory does not.
+// behind reports whether the store has visible messages that are not in memory.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
-// noteRemoved tells a fill under way that a message has left the queue, if it may
-// be among those that it reads.
+// noteRemoved tells a running fill that a message has left the queue, if the fill may read it.
 func (w *window) noteRemoved(key int64) {
 	f := w.filling
 	if f == nil || key <= f.low && !f.due {
@@ -268,7 +263,7 @@ func (w *window) noteRemoved(key int64) {
 	f.removed[key] = true
 }
 
-// capacity is how many more fresh messages the queue may hold.
+// capacity returns the number of additional fresh messages the queue may hold.
 func (x *index) capacity() int {
 	l, most := &x.broker.memory.limits, x.broker.memory.limits.standard
 	if x.fifo {
@@ -281,14 +276,14 @@ func (x *index) capacity() int {
 	return max(0, most-size)
 }
 
-// countFresh counts the queue's fresh messages in memory.
+// countFresh updates the global count of fresh messages.
 func (x *index) countFresh() {
 	n := x.order.size()
 	x.broker.memory.fresh.Add(int64(n - x.window.size))
 	x.window.size = n
 }
 
-// arrive takes in a message that was just committed.
+// arrive adds a newly committed message.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
@@ -322,7 +317,7 @@ func (x *index) arrive(r *record) {
 	}
 }
 
-// arriveAhead takes in a message behind those of noisy tenants that memory does not hold.
+// arriveAhead adds a message behind a backlog of noisy tenants that is not in memory.
 func (x *index) arriveAhead(s *standardOrder, r *record) {
 	noisy := s.isNoisy(r)
 	if !noisy && x.capacityAhead(s) == 0 {
@@ -342,8 +337,8 @@ func (w *window) noteEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead is how many more messages of tenants that are not noisy the queue may hold, although its window is
-// full of others.
+// capacityAhead returns the number of additional messages of quiet tenants the queue may hold while its window is
+// full of noisy ones.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -351,7 +346,7 @@ func (x *index) capacityAhead(s *standardOrder) int {
 	return max(0, most)
 }
 
-// resetWindow forgets the fresh messages, to be read again from the store.
+// resetWindow discards the fresh messages so that they are read from the store again.
 func (x *index) resetWindow() {
 	x.order.reset(x.drop)
 	x.countFresh()
@@ -361,31 +356,30 @@ func (x *index) resetWindow() {
 	w.start(x.low(), max(w.tail, x.low()), x.fifo)
 }
 
-// start makes the window cover nothing: all messages with low < key <= last are to be read from the store.
+// start empties the window: all messages with low < key <= last have to be read from the store.
 func (w *window) start(low, last int64, fifo bool) {
 	w.cursor, w.ahead, w.tail = low, low, last
 	w.dueAt, w.dueKey = 0, 0
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// Moving the cursor does not find the messages whose delay has ended: they are read by their due time, from the
-		// start again.
+		// Moving the cursor does not find messages whose delay has ended; they are reread by due time.
 		w.dueSeen++
 	}
 }
 
-// fill is one read from the store into the window.
+// fill is a read from the store into the window.
 type fill struct {
-	done       chan struct{} // closed when it has ended
-	err        error         // why it failed; read after done
+	done       chan struct{} // closed when the fill is finished
+	err        error         // valid after done is closed
 	generation int
-	floor      int64 // the key up to which all is purged
+	floor      int64 // everything up to this key was purged
 	low, high  int64
 	tail       int64 // the newest key
 	limit      int
-	delayed    bool // FIFO: those with a delay too
+	delayed    bool // FIFO: include delayed messages
 
-	// without, when not nil, are tenants whose messages are not wanted: it reads ahead.
+	// without, if not nil, lists tenants to skip: this fill reads ahead.
 	without []string
 
 	due           bool
@@ -395,12 +389,12 @@ type fill struct {
 
 	main, late []*record
 
-	// removed are the messages that left the queue meanwhile: the read may
-	// still have seen them. The queue's lock guards it.
+	// removed holds messages that left the queue during the read, which may still have returned them. The queue's
+	// lock guards it.
 	removed map[int64]bool
 }
 
-// nextFill returns the read that is to begin now; nil for none.
+// nextFill returns the fill to start now, or nil.
 func (x *index) nextFill() *fill {
 	w := &x.window
 	if w.filling != nil || !w.behind() {
@@ -427,11 +421,10 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// aheadKeys is how many places of a queue one fill looks at when it reads ahead.
+// aheadKeys is the range of keys that one fill scans when it reads ahead.
 const aheadKeys = 10_000
 
-// nextAhead returns the read of messages that are not of noisy tenants, and may lie behind many of these; nil when
-// none is needed.
+// nextAhead returns a fill for messages of quiet tenants, which may be behind many noisy ones; nil if none is needed.
 func (x *index) nextAhead(s *standardOrder) *fill {
 	w, capacity := &x.window, x.capacityAhead(s)
 	if s.rescan {
@@ -449,8 +442,8 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 	}
 }
 
-// read reads the next messages: those that were sent without a delay, on a FIFO queue
-// also the others, and those whose delay has ended.
+// read reads the next messages: those sent without a delay (on a FIFO queue also with one), and those whose delay has
+// ended.
 func (f *fill) read(c *conn, number int64) (err error) {
 	if f.low < f.high && f.without != nil {
 		f.main, err = c.scanWithout(f.low, f.high, f.without, f.limit)
@@ -469,7 +462,7 @@ func (f *fill) read(c *conn, number int64) (err error) {
 	return err
 }
 
-// merge takes what a fill read into the window and returns how many messages that adds.
+// merge adds the messages of a fill to the window and returns their number.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false
@@ -504,7 +497,7 @@ func (x *index) merge(f *fill) (added int) {
 	return added
 }
 
-// admit puts the rows that memory does not hold into the window, and returns how many it added.
+// admit adds the rows that are not yet in memory to the window and returns their number.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.skips(f, r) {
@@ -520,22 +513,21 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 	return added
 }
 
-// skips reports whether a row that a fill read does not belong in the window.
+// skips reports whether a row read by a fill does not belong in the window.
 func (x *index) skips(f *fill, r *record) bool {
 	switch {
-	case x.held[r.key] != nil: // it was received before, is leaving or is damaged
-	case f.removed[r.key]: // it left the queue after the fill began
-	case r.sent < x.cutoff: // its retention has ended: the sweep deletes it
-	case r.key <= x.low(): // it was purged
-	case x.window.early[r.key]: // it was read ahead
+	case x.held[r.key] != nil: // received before, leaving or damaged
+	case f.removed[r.key]: // left the queue during the fill
+	case r.sent < x.cutoff: // past its retention: the sweep deletes it
+	case r.key <= x.low(): // purged
+	case x.window.early[r.key]: // read ahead
 	default:
 		return false
 	}
 	return true
 }
 
-// newDeadlines returns a heap of the messages in flight, the one whose visibility timeout
-// ends first on top.
+// newDeadlines returns a heap of messages in flight by visibility deadline.
 func newDeadlines() indexed[*message] {
 	return indexed[*message]{
 		before: func(a, b *message) bool { return a.until < b.until },

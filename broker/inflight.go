@@ -13,19 +13,19 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks keeps the receives that are not in the store yet in a file that is mapped into memory. A mark costs no
-// call of the system, and survives the end of the process, however it comes; a power failure may take it.
+// receiveMarks records receives that are not stored yet in a memory-mapped file. Writing a mark needs no system call.
+// A mark survives the end of the process in any form, but not necessarily a power failure.
 //
-// A message has at most one mark, of its latest receive. It is dropped when the receive is stored, or the message is
-// gone. The places of dropped marks are used again first, so that few pages of the file are ever touched.
+// A message has at most one mark, for its latest receive. It is dropped when the receive is stored or the message is
+// gone. Reusing freed slots first keeps the number of touched pages small.
 type receiveMarks struct {
 	mu   sync.Mutex
-	data []byte   // nil where the file could not be made: then receives of the last moment are forgotten
-	free []uint32 // the places of dropped marks
-	used uint32   // how many places were ever used
+	data []byte   // nil if the file could not be created: then the latest receives are lost in a crash
+	free []uint32 // free slots
+	used uint32   // slots ever used
 }
 
-// mark is what the file holds of one receive:
+// mark is the record of one receive in the file:
 //
 //	key 8 | first receive 8 | serial 4 | receive count 4 | epoch 4 | checksum 4
 type mark struct {
@@ -36,12 +36,12 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// mostMarks is how many receives may wait to be stored: 160,000 a second. Further ones are not marked.
+	// mostMarks is the number of unstored receives that can be marked, enough for 160,000 receives a second. Further
+	// ones are not marked.
 	mostMarks = 32_768
 )
 
-// encode makes the bytes of a mark. Those of another epoch of the store, and those that were being written when the
-// process ended, are recognized.
+// encode encodes a mark. The epoch and checksum expose stale and partially written marks.
 func (m *mark) encode(epoch uint32) (text [markSize]byte) {
 	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -58,7 +58,7 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
 }
 
-// open maps the file, and returns the marks that an epoch left.
+// open maps the file and returns the marks that an epoch left.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {
@@ -98,10 +98,10 @@ func (k *receiveMarks) put(m *message) {
 		return
 	}
 	copy(k.data[(m.mark-1)*markSize:], text[:])
-	k.clear(before) // not before the new one is there
+	k.clear(before) // only after the new mark exists
 }
 
-// drop removes the mark of a message. The queue's lock is held.
+// drop removes a message's mark. The queue's lock is held.
 func (k *receiveMarks) drop(m *message) {
 	if m.mark == 0 {
 		return
@@ -112,7 +112,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear frees a place, 0 for none. The lock is held.
+// clear frees a slot; 0 means none. The lock is held.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -120,7 +120,6 @@ func (k *receiveMarks) clear(place uint32) {
 	}
 }
 
-// close unmaps the file.
 func (k *receiveMarks) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +133,7 @@ func (k *receiveMarks) close() error {
 	return unix.Munmap(data)
 }
 
-// storeMarks counts the receives that an epoch left unstored. Their messages are visible.
+// storeMarks stores the marked receives of a previous epoch. Their messages are visible.
 func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 	for _, m := range left {
 		c.run(&err, `INSERT INTO receipts (id, count, first, received_at, until, epoch, unread)
@@ -146,8 +145,8 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 	return err
 }
 
-// Posting says that the message of a receipt is about to be posted. Until then a receive with CountAtPost does not count
-// if the process is killed.
+// Posting records that the worker is about to post the message of a receipt handle. A receive with CountAtPost counts
+// only from then on if the process is killed.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

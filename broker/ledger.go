@@ -2,50 +2,48 @@ package broker
 
 import "time"
 
-// Ledger accounts for every message. It always balances:
+// Ledger accounts for every message of a queue. It always balances:
 //
 //	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
 //
-// and for the sum over all queues, MovedIn = DeadLettered + MovedOut.
+// Over all queues, MovedIn = DeadLettered + MovedOut.
 type Ledger struct {
-	// Sent counts accepted sends (FIFO duplicates are not accepted twice).
+	// Sent counts accepted sends; FIFO duplicates count once.
 	Sent int64 `json:"sent"`
 	// Done counts deletes by receipt handle.
 	Done int64 `json:"done"`
 	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts
-	// departures by redrive.
+	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts departures by redrive.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
-	// Expired counts messages that passed their retention period.
+	// Expired counts messages that exceeded their retention.
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
-	// Live counts messages in the queue now: Visible + Delayed + InFlight + Damaged.
+	// Live counts the messages now in the queue: Visible + Delayed + InFlight + Damaged.
 	Live     int64 `json:"live"`
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages that are not delivered, since what is stored is not what was sent. One is found when it is
-	// received, listed or moved.
+	// Damaged counts messages that are not delivered because their content fails its checksum. Damage is detected
+	// when a message is received, listed or moved.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// counters are what is counted of one queue: its ledger, the next free place, and
-// the place up to which all is purged.
+// counters are a queue's ledger, its next free position and the position up to which everything is purged (floor).
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
 	movedIn, movedOut, expired, purged int64
 }
 
-// live is the number of messages in the queue, by the ledger's equation.
+// live returns the number of messages in the queue, by the ledger's equation.
 func (k *counters) live() int64 {
 	return k.sent + k.movedIn - k.done - k.deadLettered - k.movedOut - k.expired - k.purged
 }
 
-// add adds the account of another queue; the places are not part of it.
+// add adds another queue's ledger, without the positions.
 func (k *counters) add(o *counters) {
 	k.sent += o.sent
 	k.done += o.done
@@ -64,7 +62,7 @@ func writeCounters(c *conn, number int64, k *counters) error {
 	return err
 }
 
-// readCounters returns the counters of every queue by number, row 0 included.
+// readCounters returns the counters by queue number; row 0 is the sum of the deleted queues.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
@@ -76,7 +74,7 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	return all, err
 }
 
-// ledger is the account of messages of which so many are in flight, delayed and damaged.
+// ledger returns the Ledger with the given numbers of messages in flight, delayed and damaged.
 func (k *counters) ledger(inFlight, delayed, damaged int) Ledger {
 	l := Ledger{
 		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
@@ -87,12 +85,11 @@ func (k *counters) ledger(inFlight, delayed, damaged int) Ledger {
 	return l
 }
 
-// ledger is the account now.
 func (x *index) ledger() Ledger {
 	return x.counters.ledger(x.inFlight.Len(), x.delays.delayed, x.damaged)
 }
 
-// Ledger returns the account of one queue.
+// Ledger returns the ledger of one queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -103,8 +100,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	return q.index.ledger(), nil
 }
 
-// TotalLedger returns the sum of the accounts of all queues, those included
-// that were deleted since the data directory was made.
+// TotalLedger returns the sum over all queues, including queues that have been deleted.
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
@@ -123,9 +119,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of the oldest live message of a queue, 0 when it
-// is empty. Of a message that came from another queue it is the time since it
-// came, of one that was scheduled the time since it is visible.
+// OldestAge returns the age of a queue's oldest message, or 0 if the queue is empty. For a moved message the age
+// starts at its arrival, for a scheduled one when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -148,7 +143,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
 			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
 		if err == nil {
-			// Others with a delay became visible later than they, or an older one, were sent.
+			// Other delayed messages became visible after they, or an older message, were sent.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.floor(q.broker.clock.now()), low)
 		}

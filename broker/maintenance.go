@@ -2,36 +2,34 @@ package broker
 
 import "time"
 
-// Cleaning up happens in the writer's idle time, in small bites. A writer that
-// never rests takes smaller ones in larger pauses, of what would grow without end.
+// Cleanup runs in small steps while the writer is idle. A writer that is always busy gets smaller, less frequent
+// steps, limited to data that would otherwise grow forever.
 const (
 	tidySoon     = time.Second            // after a commit
-	tidyNext     = 5 * time.Millisecond   // between bites
-	tidyBusy     = 100 * time.Millisecond // between bites while commits go on
+	tidyNext     = 5 * time.Millisecond   // between steps
+	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
-	tidyRowsBusy = 500 // five thousand a second: no queue takes as many deduplication ids for long
-	// slackPages is how many free pages the file may keep; what is more goes
-	// back to the file system when nothing else is to be done.
+	tidyRowsBusy = 500 // 5,000 a second, more than any queue's sustained rate of deduplication IDs
+	// slackPages is the number of free pages the file may keep; an idle writer returns the rest to the file system.
 	slackPages = 512
-	// slackPagesBusy is how many it may keep while the writer is busy, when they are most of it: large bodies that come
-	// and go take them again at once.
+	// slackPagesBusy is the same limit for a busy writer, if most pages are free: large bodies come and go, and will
+	// need pages again soon.
 	slackPagesBusy = 4_096
 )
 
-// maintenance cleans up, and copies the log into the database. The writer's
-// goroutine alone uses it.
+// maintenance cleans up and checkpoints the log. Only the writer's goroutine uses it.
 type maintenance struct {
 	b *Broker
 
-	timer      *time.Timer // the next look at what there is to clean up
+	timer      *time.Timer // for the next cleanup step
 	armed      bool
 	lastCommit time.Time
 	vacuumed   bool // pages were freed since the last checkpoint
 
 	commits        int   // since the broker was opened
-	logPages       int64 // the length of the log at which it is copied, ordinarily
-	nextCheckpoint int64 // the length of the log at which one is due
-	lastPages      int64 // its length when it was last looked at
+	logPages       int64 // log length at which to checkpoint by default
+	nextCheckpoint int64 // log length at which the next checkpoint is due
+	lastPages      int64 // log length at the last check
 }
 
 func newMaintenance(b *Broker) *maintenance {
@@ -44,7 +42,7 @@ func (m *maintenance) runIn(wait time.Duration) {
 	m.timer.Reset(wait)
 }
 
-// run takes one bite of what there is to clean up.
+// run performs one cleanup step and schedules the next.
 func (m *maintenance) run() {
 	next, err := m.bite()
 	if isFull(err) {
@@ -59,8 +57,7 @@ func (m *maintenance) run() {
 	}
 }
 
-// bite does one piece of work and returns when the next is due; 0 for none
-// before the next commit.
+// bite performs one cleanup step and returns the delay until the next; 0 means after the next commit.
 func (m *maintenance) bite() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
@@ -106,15 +103,14 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication ids need no care: below the floor they do not count, and
-	// they expire soon.
+	// Deduplication IDs can stay: they do not count below the floor, and expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
-// vacuum gives free pages back to the file system; while the writer is busy, only as long as most of the file is free:
-// the next backlog takes the others. They leave the disk with a checkpoint, which comes at the end.
+// vacuum returns free pages to the file system. While the writer is busy it does so only if most of the file is free,
+// since the next backlog will reuse the pages. The file shrinks with the final checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -143,8 +139,8 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication ids, as many as a bite takes, and the names of queues that were deleted
-// long enough ago. next is when the next id expires; 0 where there is none.
+// forgetDedups deletes up to rows expired deduplication IDs, and the names of queues deleted long enough ago. next is
+// the time until the next ID expires; 0 if there is none.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -163,14 +159,12 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 	return false, max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
-// checkpointEvery is how many commits may pass between looks at the log.
+// checkpointEvery is the number of commits between checks of the log's length.
 const checkpointEvery = 16
 
-// afterCommit sees to it that a look comes after a commit, and copies the log into the
-// database when it has grown long. Callers have their answers by then; only the next
-// group waits. At twice that length reads are held up, so that the log starts over: it
-// can do so only while nobody reads from it, and one that never does makes every read
-// and every checkpoint slower.
+// afterCommit schedules cleanup and checkpoints the log if it has grown long. Callers already have their answers;
+// only the next group waits. At twice the length it also blocks reads so that the log can restart, which requires
+// that no reader uses it: a log that never restarts slows down every read and checkpoint.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {
@@ -184,7 +178,7 @@ func (m *maintenance) afterCommit() error {
 	s := m.b.store.Load()
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
-		m.nextCheckpoint = m.logPages // it has started over
+		m.nextCheckpoint = m.logPages // the log has restarted
 		m.b.disk.logShrunk()
 	}
 
@@ -194,12 +188,11 @@ func (m *maintenance) afterCommit() error {
 		return err
 	}
 	if pages >= 2*m.logPages {
-		m.nextCheckpoint = pages + m.logPages // where another process keeps it from starting over
+		m.nextCheckpoint = pages + m.logPages // in case another process prevents the restart
 		return s.restartLog("RESTART")
 	}
 
-	// If a reader keeps the log from starting over, the next one is due when
-	// there is as much to copy again.
+	// If a reader prevents the restart, checkpoint again once the same amount has been added.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

@@ -1,51 +1,51 @@
 package broker
 
-// message is what memory knows of a message: those in the window, in flight
-// or received before. Times are readings of the clock, stamps where said.
+// message is the in-memory state of a message that is in the window, in flight or was received before. Times are
+// readings of the clock unless marked as stamps.
 type message struct {
 	key    int64
-	origin int64 // the key its id belongs to
+	origin int64 // the key its message ID is derived from
 	sent   int64 // stamp
-	due    int64 // end of its delay; 0 for none
-	until  int64 // when the flight ends
-	index  int   // in the deadline heap; -1 outside
+	due    int64 // end of the delay; 0 for none
+	until  int64 // visibility deadline
+	index  int   // in the deadline heap; -1 if not in it
 
-	content *record // the row, while memory allows
-	group   *group  // on FIFO queues
-	tenant  *tenant // on standard queues; nil for none
-	size    int32   // of attributes and body, in bytes
+	content *record // cached row, or nil
+	group   *group  // FIFO queues only
+	tenant  *tenant // standard queues only; nil for none
+	size    int32   // attributes and body in bytes
 
 	arrived    int32  // receive count on arrival in this queue
-	count      int32  // receives, the serial of the latest
-	unread     int32  // those of them that do not count
-	epoch      uint32 // of the store at the latest receive
+	count      int32  // receives; the serial of the latest one
+	unread     int32  // receives that do not count
+	epoch      uint32 // epoch of the store at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64  // the latest receive
 	uncounted  bool   // the latest receive does not count
 
 	inFlight bool   // hidden by a receive
-	leaving  bool   // a request is about to take it away
+	leaving  bool   // a request is about to remove it
 	gone     bool   // deleted, moved or expired
-	queued   bool   // waits in the delivery order to be given out again
-	holds    bool   // keeps its group from giving out others
+	queued   bool   // in the delivery order
+	holds    bool   // blocks its group
 	stored   bool   // has a row in receipts, and perhaps in attempts
 	failed   bool   // an attempt was recorded
-	dirty    bool   // is on the list of receives to store
-	damaged  bool   // what is stored is not what was sent: see withhold
-	claimed  bool   // stands for a message that memory does not hold, to keep it from being given out
-	unposted bool   // its latest receive counts only once it is posted, if the process is killed
-	mark     uint32 // the place of its mark among the receiveMarks; 0 for none
+	dirty    bool   // in the list of receives to store
+	damaged  bool   // fails its checksum; see withhold
+	claimed  bool   // placeholder that reserves a message not in memory
+	unposted bool   // if the process is killed, the latest receive counts only once the message was posted
+	mark     uint32 // slot in receiveMarks; 0 for none
 }
 
-// received returns the receive count. The serial goes on where it does not, so
-// that no two receives have the same receipt.
+// received returns the receive count. The serial (count) also includes receives that do not count, so that no two
+// receives have the same receipt handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
-// fresh reports whether the message was never received in this queue: such
-// ones are only in the window and can be read again from the store.
+// fresh reports whether the message was never received in this queue. Fresh messages are only in the window and can
+// be reread from the store.
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// uncount undoes what the latest receive counted, once.
+// uncount makes the latest receive not count. Repeated calls have no effect.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -57,9 +57,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt is of the latest receive that is known. A
-// receive just before the process was killed may not have been stored: then a
-// receipt of a later life than the stored one is newer.
+// newest reports whether a receipt is from the latest known receive. A receive just before the process was killed may
+// not have been stored; then a receipt of a later epoch is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -67,7 +66,7 @@ func (m *message) newest(of receipt) bool {
 	return of.epoch > m.epoch
 }
 
-// idle reports whether the message may be given out or waits to be.
+// idle reports whether the message can be delivered, now or later.
 func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
 
 // ring is a queue of messages that reuses its memory.
@@ -89,7 +88,7 @@ func (r *ring) push(m *message) {
 	r.n++
 }
 
-// pop removes the oldest message; nil when there is none.
+// pop removes the oldest message; nil if empty.
 func (r *ring) pop() *message {
 	if r.n == 0 {
 		return nil
@@ -104,54 +103,50 @@ func (r *ring) pop() *message {
 	return m
 }
 
-// deliveryOrder holds the visible messages that memory knows and decides which
-// is given out next: [standardOrder] or [fifoOrder]. The queue's lock guards it.
+// deliveryOrder holds the visible messages in memory and chooses the next to deliver: [standardOrder] or [fifoOrder].
+// The queue's lock guards it.
 type deliveryOrder interface {
-	// add appends a fresh message; keys grow from call to call between
-	// resets, except for those with a delay on a standard queue.
+	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
 	add(m *message)
-	// requeue makes a message that was taken visible again.
+	// requeue makes a taken message visible again.
 	requeue(m *message)
-	// forget learns that a message that was taken, or is queued, is gone.
+	// forget removes a taken or queued message that is gone.
 	forget(m *message)
-	// withdraw takes back a message that is visible, and will be in flight at once.
+	// withdraw removes a visible message that is about to be in flight.
 	withdraw(m *message)
-	// resume learns of a message that was in flight before the store was
-	// opened, and still is.
+	// resume restores a message that was in flight before the store was opened.
 	resume(m *message)
-	// take removes up to limit messages that decide has delivered. decide is
-	// asked once for each message taken; the others are not returned.
+	// take removes messages and returns those for which decide returns deliverIt, up to the limit. It calls decide
+	// once per removed message.
 	take(t takeRequest) []*message
-	// reset forgets the fresh messages, which will be added again, and calls
-	// drop with each.
+	// reset removes the fresh messages, which will be added again, and calls drop for each.
 	reset(drop func(m *message))
-	// size is the number of fresh messages held.
+	// size returns the number of fresh messages.
 	size() int
 	// deliverable reports whether take would find a message.
 	deliverable(now int64) bool
 }
 
-// takeRequest is what one receive asks of a delivery order.
+// takeRequest is a receive's request to a delivery order.
 type takeRequest struct {
 	limit  int
 	now    int64
 	decide func(m *message) decision
 	full   func() bool // reports whether the messages taken so far are enough
-	// oldOnly asks for messages that were received before, so that memory
-	// need not hold more.
+	// oldOnly requests messages that were received before, to limit memory.
 	oldOnly bool
-	// complete says that memory holds all visible messages of the queue.
+	// complete means that memory holds all visible messages of the queue.
 	complete bool
 }
 
-// wants reports whether more than n messages may be taken.
+// wants reports whether take should continue after n messages.
 func (t *takeRequest) wants(n int) bool { return n < t.limit && (t.full == nil || !t.full()) }
 
-// decision says what is to become of a message that could be given out.
+// decision is the fate of a message that could be delivered.
 type decision int
 
 const (
-	deliverIt    decision = iota // give it to the receiver
-	deadLetterIt                 // it goes to the dead-letter queue
-	skipIt                       // it is expired; the sweep takes it away
+	deliverIt    decision = iota // to the receiver
+	deadLetterIt                 // move to the dead-letter queue
+	skipIt                       // expired; the sweep deletes it
 )

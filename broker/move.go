@@ -7,13 +7,12 @@ import (
 	"tendril/queue"
 )
 
-// Move moves messages by id to another queue, in one transaction, keeping id,
-// body and attributes and beginning a new receive count for redrive purposes;
-// the receive count that receivers see goes on. The sent time and with it the
-// retention begin anew, in another queue than a dead-letter queue also the time of
-// the first receive; a delay ends. An empty to means the queue each was
-// dead-lettered from. It returns how many were moved; ids that are gone, or
-// have no such queue any more, are passed over, and so are damaged messages.
+// Move moves messages by ID to another queue in one transaction. An empty to means the queue each was dead-lettered
+// from. It returns the number moved, and skips messages that are gone, damaged or lack a target.
+//
+// ID, body, attributes and receive count stay the same; the count for redrive, the sent time and the retention
+// restart, and a delay ends. Unless the target is a dead-letter queue, the time of the first receive is reset as
+// well.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
 	if err != nil {
@@ -56,8 +55,7 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve finds messages by id and keeps them from being given out or deleted:
-// they are leaving.
+// reserve finds messages by ID and marks them as leaving, so that they are neither delivered nor deleted.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {
@@ -87,7 +85,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	return q.index.reserveKeys(keys), nil
 }
 
-// reserveKeys is reserve by key; those that are leaving already are left out. The lock is held.
+// reserveKeys reserves messages by key and skips those already leaving. The lock is held.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
@@ -102,8 +100,8 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove makes the request of a move of reserved messages. With a nil target
-// those whose source is unknown are released.
+// newMove creates the request that moves reserved messages. With a nil target, messages with an unknown source are
+// released.
 func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
@@ -150,7 +148,7 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 	return t, nil
 }
 
-// deadLetterTargets returns the ARNs that redrive policies name.
+// deadLetterTargets returns the ARNs of all dead-letter queues.
 func (b *Broker) deadLetterTargets() map[string]bool {
 	targets := map[string]bool{}
 	for _, q := range b.queues.all() {
@@ -161,7 +159,7 @@ func (b *Broker) deadLetterTargets() map[string]bool {
 	return targets
 }
 
-// release ends the reservation of messages.
+// release cancels the reservation of messages.
 func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// moveRows is how many messages one transaction of a move task moves at most; one with a rate moves as many as
-	// are due in movePause.
+	// moveRows is the maximum number of messages per transaction. Tasks with a rate move the messages due in
+	// movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
-	// moveRetry is how long a task waits after the store refused a transaction.
+	// moveRetry is the wait after the store rejected a transaction.
 	moveRetry = time.Second
 )
 
-// mover goes once through the messages of a source, oldest first. It is not stored: after a restart it begins anew,
-// and what was moved is not there any more.
+// mover goes through a source's messages once, oldest first. Its progress is not stored: after a restart it starts
+// over, and finds only messages that were not moved.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	meant  condition
-	cursor int64           // the key up to which it has looked
-	behind map[string]bool // FIFO: groups of which a message stays, so that those after it stay too
-	// unknown says that messages stay because they do not say where they came from.
+	cursor int64           // the last key examined
+	behind map[string]bool // FIFO: groups in which a message stayed, so that the following ones must stay too
+	// unknown means that messages stayed because their source queue is unknown.
 	unknown bool
 }
 
-// runMove moves the messages of a task until they are moved, the task is cancelled, or the broker closes.
+// runMove runs a task until it is finished or cancelled, or the broker closes.
 func (b *Broker) runMove(t *moveTask) {
 	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
 		behind: map[string]bool{}}
@@ -50,7 +50,7 @@ func (b *Broker) runMove(t *moveTask) {
 	}
 }
 
-// pause waits, and reports whether the task goes on.
+// pause waits and reports whether the task should continue.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -64,7 +64,7 @@ func (m *mover) pause(wait time.Duration) bool {
 	}
 }
 
-// limit is how many messages the next step may move.
+// limit returns the number of messages the next step may move.
 func (m *mover) limit() int {
 	if m.task.Rate == 0 {
 		return moveRows
@@ -72,12 +72,12 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves the next messages and returns how many. At the end of the queue, and when the messages cannot be moved,
-// it ends the task.
+// step moves the next messages and returns their number. It ends the task at the end of the queue, or if messages
+// cannot be moved.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
-	m.cursor = max(m.cursor, t.source.index.low()) // rows that were purged may still be there
+	m.cursor = max(m.cursor, t.source.index.low()) // purged rows may still exist
 	t.source.mu.Unlock()
 	var rows []*record
 	var last int64
@@ -128,8 +128,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable returns the rows that can be moved now: the visible ones, and on a FIFO queue those that are not behind one
-// that stays.
+// movable returns the visible rows; on a FIFO queue, without those behind a message that stays.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
@@ -150,7 +149,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves rows in one transaction, to the target or, without one, to where each came from; or it deletes them.
+// move moves rows in one transaction, to target or, if nil, to each one's source; or it deletes them.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -175,14 +174,14 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	return s.departed(), err
 }
 
-// departure is the request that takes messages out of a queue: [transfer] or [removal].
+// departure is a request that removes messages from a queue: [transfer] or [removal].
 type departure interface {
 	request
-	// departed returns how many were taken out.
+	// departed returns the number of removed messages.
 	departed() int
 }
 
-// moveStep is the request of one step: it moves messages and counts them, unless the task has ended.
+// moveStep is the request of one step. It moves messages and counts them, unless the task has ended.
 type moveStep struct {
 	departure
 	b     *Broker
@@ -216,7 +215,7 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// endMove ends a running task; false when it had ended before.
+// endMove ends a running task; false if it had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	err = b.writer.change(func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
@@ -231,7 +230,7 @@ func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended b
 	return ended, err
 }
 
-// insertMoveTask writes a new task and forgets the oldest ones of its source.
+// insertMoveTask stores a new task and deletes the oldest ones of its source.
 func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	x.c.run(&err, `INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
 		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
@@ -241,7 +240,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves brings the tasks in memory in line with the store.
+// loadMoves synchronizes the tasks in memory with the store.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
@@ -288,8 +287,7 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// resumeMoves starts the tasks that should run and do not: new ones, and after a start of the process those that were
-// running when it ended.
+// resumeMoves starts all running tasks without a goroutine: new ones, and those interrupted by a restart.
 func (b *Broker) resumeMoves() {
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()

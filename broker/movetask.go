@@ -15,10 +15,10 @@ import (
 	"tendril/queue"
 )
 
-// MoveStatus is the state of a [MoveTask], in the words of SQS.
+// MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// The states of a move task. SQS has CANCELLING too; here a cancel takes effect at once.
+// The statuses of a move task. The CANCELLING of SQS is missing because cancelling takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -26,28 +26,28 @@ const (
 	MoveFailed    MoveStatus = "FAILED"
 )
 
-// MoveRequest says what a [MoveTask] does to the messages of a dead-letter queue.
+// MoveRequest configures a [MoveTask].
 type MoveRequest struct {
 	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete removes the messages for good instead; there is no destination then.
+	// Delete deletes the messages instead; Destination must be empty.
 	Delete bool
-	// Rate is the most messages moved per second, 1 to 500; 0 means as fast as the disk takes them.
+	// Rate is the maximum number of messages moved per second, 1 to 500; 0 means unlimited.
 	Rate int
-	// Filter says which messages are meant.
+	// Filter selects the messages.
 	Filter Filter
 }
 
-// MoveTask is what is known of a task that moves, or deletes, the messages of a dead-letter queue.
+// MoveTask is a task that moves or deletes the messages of a dead-letter queue.
 type MoveTask struct {
 	MoveRequest
-	// Handle is the TaskHandle of the SQS API. A listing has it while the task is running only.
+	// Handle is the TaskHandle of the SQS API. Listings include it only while the task is running.
 	Handle string
 	Status MoveStatus
-	// Moved counts the messages moved so far. ToMove is how many visible messages the source held when the task was
-	// started; with a filter how many it meant, where these were counted soon enough.
+	// Moved counts the messages moved so far. ToMove is the number of visible messages in the source at the start or,
+	// with a filter, the number of matches if they could be counted in time.
 	Moved, ToMove int64
-	// FailureReason is the query code of the error that ended a failed task; "" otherwise.
+	// FailureReason is the query code of the error that ended a failed task; else "".
 	FailureReason string
 	// StartedAt has millisecond precision.
 	StartedAt time.Time
@@ -55,54 +55,53 @@ type MoveTask struct {
 
 const (
 	maxMoveRate   = 500 // messages per second (SQS)
-	mostMoveTasks = 10  // that are remembered of one source (SQS lists as many)
+	mostMoveTasks = 10  // remembered per source (the most that SQS lists)
 
-	// countToMove is how long a task with a filter counts before it starts.
+	// countToMove is the time limit for counting the matches of a filter before the task starts.
 	countToMove = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
 	reasonNoSource = "CouldNotDetermineMessageSource"
 )
 
-// moveTasks are the move tasks of all sources, by the number of the source queue, oldest first.
+// moveTasks holds the tasks of all sources by source queue number, oldest first.
 type moveTasks struct {
 	mu       sync.Mutex
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is one task. The transactions that move its messages write its row too, so that the count is right
-// however the process ends.
+// moveTask is a running or finished task. The transactions that move its messages also update its row, so the count
+// is correct after a crash.
 type moveTask struct {
 	source *liveQueue
-	high   int64 // the key up to which messages are moved: those that arrive later stay
+	high   int64 // the last key to move: later messages stay
 	id     string
 	ended  chan struct{} // closed when the task has ended
 
 	// The lock of moveTasks guards the rest.
 	MoveTask
-	started bool // its goroutine runs, or has run
+	started bool // its goroutine is running or has run
 }
 
-// moveHandle is a TaskHandle before it is encoded.
+// moveHandle is a decoded TaskHandle.
 type moveHandle struct {
 	TaskID    string `json:"taskId"`
 	SourceARN string `json:"sourceArn"`
 }
 
-// ErrMoveRunning is wrapped by the error of a move task whose source already has one.
+// ErrMoveRunning is wrapped by the error of a task if its source already has a running one.
 var ErrMoveRunning = errors.New("another task of the source queue is running")
 
-// errMoveRunning has the code and text that SQS was recorded with; its documentation names UnsupportedOperation.
+// errMoveRunning has the code and text recorded from SQS; the AWS documentation names UnsupportedOperation.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
-// StartMoveTask begins to move the messages of a dead-letter queue, or to delete them, and returns the handle of the
-// task.
+// StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// Visible messages that are there now are moved, as [Broker.Move] does: they keep id and receive count, and the
-// destination's redrive policy counts anew. The task goes on after a restart. Errors: ResourceNotFound without such
-// queues, InvalidParameterValue for a bad rate, for a source that is no dead-letter queue, and for a destination of
-// another type, and, wrapping [ErrMoveRunning], while another task of the source runs.
+// It moves the currently visible messages like [Broker.Move]: they keep ID and receive count, and the destination's
+// redrive policy starts counting at zero. The task resumes after a restart. Errors: ResourceNotFound for a missing
+// queue; InvalidParameterValue for a bad rate, a source that is not a dead-letter queue, a destination of the other
+// type, and, wrapping [ErrMoveRunning], if the source has a running task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -142,7 +141,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 	return handle, err
 }
 
-// checkMoveTask refuses a task of a source that is being administered.
+// checkMoveTask validates a request. The source is being administered.
 func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	targets := b.deadLetterTargets()
 	if !targets[q.arn] {
@@ -167,8 +166,8 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	return nil
 }
 
-// CancelMoveTask ends a running task and returns how many messages it has moved; these stay where they are. Errors:
-// InvalidParameterValue for what is no handle, ResourceNotFound for the handle of a task that is unknown or has ended.
+// CancelMoveTask ends a running task and returns the number of messages it has moved, which stay at the destination.
+// Errors: InvalidParameterValue for an invalid handle, ResourceNotFound if the task is unknown or has ended.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
@@ -193,8 +192,8 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	return b.moves.snapshot(t).Moved, nil
 }
 
-// MoveTasks returns the tasks of a source queue, named by its ARN: the most recent first, at most limit of them (1 to
-// 10; 0 means 1). It returns ResourceNotFound without such a queue.
+// MoveTasks returns up to limit tasks of the source queue with an ARN, most recent first. limit is 1 to 10; 0 means
+// 1. It returns ResourceNotFound if there is no such queue.
 func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
@@ -235,7 +234,7 @@ func (t *moveTask) handle() string {
 	return base64.StdEncoding.EncodeToString(rawJSON(moveHandle{t.id, t.source.arn}))
 }
 
-// add enters a task and forgets the oldest ones of its source.
+// add adds a task and drops the oldest ones of its source.
 func (l *moveTasks) add(t *moveTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +242,7 @@ func (l *moveTasks) add(t *moveTask) {
 	l.bySource[t.source.index.number] = list[max(0, len(list)-mostMoveTasks):]
 }
 
-// running returns the running task of a source; nil when there is none.
+// running returns the source's running task, or nil.
 func (l *moveTasks) running(source int64) *moveTask {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,14 +253,14 @@ func (l *moveTasks) running(source int64) *moveTask {
 	return list[len(list)-1]
 }
 
-// snapshot returns what is known of a task now.
+// snapshot returns a copy of a task's state.
 func (l *moveTasks) snapshot(t *moveTask) MoveTask {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return t.MoveTask
 }
 
-// forget drops the tasks of a source that was deleted.
+// forget drops the tasks of a deleted source.
 func (l *moveTasks) forget(source int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +270,7 @@ func (l *moveTasks) forget(source int64) {
 	delete(l.bySource, source)
 }
 
-// end ends a task that is running. The lock of moveTasks is held.
+// end marks a running task as ended. The lock of moveTasks is held.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
 		t.Status, t.FailureReason = status, reason
@@ -279,7 +278,7 @@ func (t *moveTask) end(status MoveStatus, reason string) {
 	}
 }
 
-// newTaskID returns a random UUID of version 4.
+// newTaskID returns a random version 4 UUID.
 func newTaskID() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails

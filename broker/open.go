@@ -14,9 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir (created with mode 0700 when missing).
-// It returns an error wrapping [ErrInUse] when another process holds dir, and
-// one wrapping [ErrUnsafe] when another user may write there.
+// Open opens the queues in dir, creating it with mode 0700 if missing. It returns an error wrapping [ErrInUse] if
+// another process uses dir, and one wrapping [ErrUnsafe] if another user can write to it.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func newBroker(dir string, opts *Options) *Broker {
 	return b
 }
 
-// open opens the store, reads it and starts the writer.
+// open opens and loads the store and starts the writer.
 func (b *Broker) open() error {
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
@@ -77,7 +76,7 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// beginEpoch reads the secret, or makes it, counts the receives that the epoch before left unstored, and opens a new
+// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts a new
 // epoch.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
@@ -123,8 +122,8 @@ func (b *Broker) beginEpoch(s *store) error {
 	return err
 }
 
-// Close stops waiting receives (they return what they have, or
-// queue.ErrClosed), commits what is pending and closes the files.
+// Close ends waiting receives (they return no messages, or queue.ErrClosed), commits pending requests and closes the
+// files.
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
@@ -133,7 +132,7 @@ func (b *Broker) Close() error {
 	b.attempts.flush(b)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		_ = q.submitReceives(math.MaxInt64) // the writer says why it takes nothing
+		_ = q.submitReceives(math.MaxInt64) // the writer reports why it rejects them
 		q.stop()
 		q.mu.Unlock()
 	}
@@ -141,8 +140,8 @@ func (b *Broker) Close() error {
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.checkFiles(); lost != nil {
-		// The store stays open until the process ends: closing it would remove the log at the path, perhaps another
-		// broker's. What is in the log is copied, for a directory that was only moved.
+		// The store stays open until the process exits: closing it would remove the log at that path, which may
+		// belong to another broker. Checkpoint the log in case the directory was only moved.
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
 		}
@@ -153,8 +152,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost says how the data directory differs from the one that was opened: it was removed, moved, unmounted or replaced.
-// It is nil while the directory is there. Sends are refused meanwhile.
+// Lost returns how the data directory differs from the one that was opened because it was removed, moved, unmounted
+// or replaced, or nil if it is in place. Sends are refused while it is lost.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -162,12 +161,11 @@ func (b *Broker) Lost() error {
 	return b.disk.checkFiles()
 }
 
-// ARN returns the Amazon resource name of a queue of this broker.
+// ARN returns the Amazon Resource Name of a queue of this broker.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// load reads the queues. It touches only what is needed to go on, so that it
-// takes the same time at any depth: the counters, the messages that were in
-// flight or received before, the delays that have not ended.
+// load reads the queues. To take the same time at any depth it reads only the counters, messages that were received,
+// and pending delays.
 func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -186,8 +184,7 @@ func (b *Broker) load(c *conn) error {
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
-// readQueues makes the queues that the store has, without their messages. deleted
-// are the counters of those that it had.
+// readQueues creates the stored queues without their messages. deleted is the sum of the deleted queues' counters.
 func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
 	if err != nil {
@@ -206,7 +203,7 @@ func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err 
 	return found, all[0], errors.Join(err, unread)
 }
 
-// readQueue makes a queue of its row.
+// readQueue creates a queue from its row.
 func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	d := description{modified: row.int(5), purgedAt: row.int(6)}
 	if err := json.Unmarshal([]byte(row.text(2)), &d.attributes); err != nil {
@@ -216,7 +213,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
 
-	d.attributes = canonicalAttributes(d.attributes) // an earlier version stored them as they were given
+	d.attributes = canonicalAttributes(d.attributes) // earlier versions stored them as given
 	b.opts.relocateRedrivePolicy(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
@@ -228,7 +225,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	return q, nil
 }
 
-// load brings the state of a queue's messages to memory.
+// load reads the state of a queue's messages.
 func (q *liveQueue) load(c *conn) error {
 	w, last := &q.index.window, q.index.last()
 	if q.index.counters.live() == 0 {
@@ -242,7 +239,7 @@ func (q *liveQueue) load(c *conn) error {
 	return q.loadDelays(c)
 }
 
-// loadDelays counts the delays that have not ended.
+// loadDelays counts the pending delays.
 func (q *liveQueue) loadDelays(c *conn) error {
 	q.index.delays = delays{}
 	return c.query(func(row row) { q.index.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages

@@ -11,39 +11,38 @@ import (
 
 const (
 	maxPolicy           = 8192 // bytes (SQS: 8 KiB)
-	mostPermitted       = 7    // actions of one permission
+	mostPermitted       = 7    // actions per permission
 	maxPermissionLabel  = 80
 	policyVersion       = "2008-10-17"
 	policyIDSuffix      = "/SQSDefaultPolicy"
 	policyActionsPrefix = "SQS:"
 )
 
-// grantable are the actions that a permission may allow; the others are the owner's alone. An action on a
-// message stands for its batch form too. The list is never written to.
+// grantable are the actions a permission may allow; all others are reserved for the owner. An action on a message
+// includes its batch form. Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
-// policyDocument is the attribute Policy of a queue.
+// policyDocument is a queue's Policy attribute.
 type policyDocument struct {
 	Version   string
 	ID        string            `json:"Id,omitempty"`
-	Statement []json.RawMessage // each a policyStatement, or what a person wrote
+	Statement []json.RawMessage // policyStatements, or statements written by hand
 }
 
-// policyStatement is the statement that one AddPermission makes, in the words of SQS.
+// policyStatement is the statement that AddPermission adds, as in SQS.
 type policyStatement struct {
 	Sid       string
 	Effect    string
-	Principal struct{ AWS any } // a text, or a list of more than one
-	Action    any               // a text, or a list of more than one
+	Principal struct{ AWS any } // a string, or a list if more than one
+	Action    any               // a string, or a list if more than one
 	Resource  string
 }
 
-// AddPermission adds a statement to the attribute Policy of a queue: it allows the accounts (12 digits each) the
-// actions, named as "SendMessage" or "*" for all that may be granted. label is its Sid, 1 to 80 letters, digits,
-// hyphens and underscores. Errors: OverLimit for more than seven actions or a policy of more than 8,192 bytes,
-// InvalidParameterValue for everything else that is wrong, a label that is there already included.
-// The broker stores the policy; whoever knows the caller evaluates it, by [Broker.Policy].
+// AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) the actions, such as
+// "SendMessage", or "*" for all grantable ones. label is its Sid: 1 to 80 letters, digits, hyphens and underscores.
+// Errors: OverLimit for more than seven actions or a policy over 8,192 bytes, InvalidParameterValue for any other
+// invalid parameter or an existing label. Callers evaluate the policy, with [Broker.Policy].
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -70,8 +69,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes the statement with a label from the attribute Policy of a queue, and the attribute with
-// its last statement. Without such a statement it returns InvalidParameterValue.
+// RemovePermission removes the statement with a label from a queue's Policy, and the attribute with its last
+// statement. It returns InvalidParameterValue if there is no such statement.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
@@ -90,7 +89,7 @@ func (b *Broker) RemovePermission(ctx context.Context, name, label string) error
 	})
 }
 
-// checkPermission refuses the parameters of AddPermission, with the texts of SQS.
+// checkPermission validates the parameters of AddPermission, with the error texts of SQS.
 func checkPermission(label string, accounts, actions []string) error {
 	if label == "" || len(label) > maxPermissionLabel || strings.ContainsFunc(label, notInName) {
 		return errParameter("Label", label,
@@ -124,7 +123,7 @@ func checkPermission(label string, accounts, actions []string) error {
 	return nil
 }
 
-// policyOf reads the attribute Policy of a queue; without one it returns what AddPermission begins with.
+// policyOf parses a queue's Policy; without one, it returns an empty policy.
 func policyOf(q *liveQueue) (policyDocument, error) {
 	value := q.description().attributes["Policy"]
 	if value == "" {
@@ -137,7 +136,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// parsePolicy reads a policy as a person may have written it: with a list of statements, or a single one.
+// parsePolicy parses a policy that may be written by hand, with a single statement instead of a list.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string
@@ -159,7 +158,7 @@ func parsePolicy(value string) (policyDocument, error) {
 	return p, json.Unmarshal(written.Statement, &p.Statement)
 }
 
-// index returns the place of the statement with a Sid; -1 when there is none.
+// index returns the index of the statement with a Sid, or -1.
 func (p *policyDocument) index(sid string) int {
 	return slices.IndexFunc(p.Statement, func(statement json.RawMessage) bool {
 		var s struct{ Sid string }
@@ -167,7 +166,7 @@ func (p *policyDocument) index(sid string) int {
 	})
 }
 
-// oneOrList is how a policy writes values: one as a text, several as a list.
+// oneOrList returns a single value as a string and several as a list, as policies do.
 func oneOrList(values []string, written func(string) string) any {
 	if len(values) == 1 {
 		return written(values[0])
@@ -179,7 +178,7 @@ func oneOrList(values []string, written func(string) string) any {
 	return list
 }
 
-// rawJSON encodes what always can be encoded.
+// rawJSON encodes a value that cannot fail to encode.
 func rawJSON(v any) json.RawMessage {
 	text, _ := json.Marshal(v)
 	return text
