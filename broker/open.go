@@ -122,8 +122,7 @@ func (b *Broker) beginEpoch(s *store) error {
 	return err
 }
 
-// Close ends waiting receives (they return no messages, or queue.ErrClosed), commits pending requests and closes the
-// files.
+// Close ends waiting receives, which return queue.ErrClosed, commits pending requests and closes the files.
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed

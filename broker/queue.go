@@ -12,16 +12,15 @@ import (
 	"tendril/queue"
 )
 
-// Broker is a set of durable queues in one data directory.
-// All methods are safe for concurrent use. Errors about a request are
-// [*queue.Error].
+// Broker is a set of durable queues in one data directory. All methods are safe for concurrent use. Errors about a
+// request are [*queue.Error].
 type Broker struct {
 	opts       Options
 	events     Events
 	log        *slog.Logger
 	clock      clock
 	seal       seal
-	epoch      uint32 // grows each time the store is opened
+	epoch      uint32 // increases each time the store is opened
 	memory     memory
 	background background
 	queues     catalog
@@ -32,10 +31,10 @@ type Broker struct {
 	disk       *diskGuard
 	store      atomic.Pointer[store]
 	writer     *writer
-	lock       *os.File // of the directory
+	lock       *os.File // of the data directory
 }
 
-// read runs f with a connection that reads.
+// read calls f with a read-only connection.
 func (b *Broker) read(f func(*conn) error) error {
 	err := b.store.Load().read(f)
 	if errors.Is(err, errStoreClosed) && b.background.closing.Load() {
@@ -47,7 +46,8 @@ func (b *Broker) read(f func(*conn) error) error {
 	return nil
 }
 
-// storageError is the answer to a request that failed with the store. message says why, where the file is not damaged.
+// storageError returns the error for a request that failed because of the store. message is used unless the file is
+// damaged.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queues' file is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
@@ -63,7 +63,7 @@ type background struct {
 	group   sync.WaitGroup
 }
 
-// start runs f in a goroutine; false when the broker is closing.
+// start runs f in a goroutine; false if the broker is closing.
 func (g *background) start(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +74,7 @@ func (g *background) start(f func()) bool {
 	return true
 }
 
-// close refuses further goroutines; false when it was called before.
+// close rejects further goroutines; false if called before.
 func (g *background) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,32 +85,31 @@ func (g *background) close() bool {
 	return true
 }
 
-// liveQueue is one queue as memory holds it: its settings, and an index of its
-// messages that makes receives quick. The table is the truth.
+// liveQueue is a queue in memory: its settings and an index of its messages. The database is the source of truth.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string
 	created   int64 // stamp
 	current   atomic.Pointer[description]
-	received  atomic.Bool // something has received from it since the start
+	received  atomic.Bool // whether any receive has been called since the start
 
-	// The writer's alone:
-	disk    counters // as its transaction sees them
-	removed bool     // deleted
+	// Used only by the writer:
+	disk    counters // as seen by its transaction
+	removed bool
 
-	mu        sync.Mutex // guards all that follows
+	mu        sync.Mutex // guards the fields below
 	index     index
 	deleted   bool
-	waiters   waiters // waiting receives
-	alarm     alarm   // for the next end of a flight or a delay
+	waiters   waiters
+	alarm     alarm // for the next end of a visibility timeout or delay
 	retention retention
-	ageFrom   int64 // OldestAge's: the key up to which all messages are scheduled
+	ageFrom   int64 // for OldestAge: all messages up to this key are scheduled
 	receives  unstoredReceives
 	repeats   repeats
 }
 
-// description is what can be changed about a queue. A change makes a new one, so that an operation
-// which has loaded one sees settings that belong together.
+// description is the mutable configuration of a queue. Changes replace it, so that a reader always sees consistent
+// settings.
 type description struct {
 	set        settings
 	attributes map[string]string // as given
@@ -129,21 +128,18 @@ func newLiveQueue(b *Broker, number int64, name string, d description) *liveQueu
 	return q
 }
 
-// description returns what is known of the queue beside its messages.
 func (q *liveQueue) description() *description { return q.current.Load() }
 
-// settings returns the queue's attributes, read.
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// describe replaces the description by a changed copy. Changes are made one at a time: by acts of
-// administration, or during a recovery.
+// describe replaces the description with a changed copy. Calls are serialized: by administer, or during a recovery.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
 	q.current.Store(&changed)
 }
 
-// ready says why nothing can be received now. The lock is held.
+// ready returns the reason that nothing can be received now, or nil. The lock is held.
 func (q *liveQueue) ready() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
@@ -158,7 +154,7 @@ func errNoQueue() error {
 	return queue.Errorf(queue.CodeQueueDoesNotExist, "The specified queue does not exist.")
 }
 
-// onAlarm wakes the receives that wait for messages that are visible from now on.
+// onAlarm wakes receives that wait for messages that have become visible.
 func (q *liveQueue) onAlarm() {
 	q.lock()
 	defer q.mu.Unlock()
@@ -168,8 +164,8 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lock locks the queue, and ends the flights and delays that are due. The alarm may go off a little later than they
-// end: an operation that depends on which messages are hidden uses lock, so that the deadline alone decides.
+// lock locks the queue and ends visibility timeouts and delays that are due. The alarm may ring slightly late, so
+// operations that depend on visibility use lock to make the deadline exact.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -191,7 +187,7 @@ func (q *liveQueue) lock() {
 	}
 }
 
-// arm sets the alarm for the next end of a flight or a delay. The lock is held.
+// arm sets the alarm for the next end of a visibility timeout or delay. The lock is held.
 func (q *liveQueue) arm() {
 	var at int64
 	if m := q.index.inFlight.first(); m != nil {
@@ -207,7 +203,7 @@ func (q *liveQueue) arm() {
 	}
 }
 
-// fillIfLow starts a fill when the window runs low. The lock is held.
+// fillIfLow starts a fill if the window runs low. The lock is held.
 func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
@@ -217,7 +213,6 @@ func (q *liveQueue) fillIfLow() {
 	}
 }
 
-// fill reads and merges.
 func (q *liveQueue) fill(f *fill) {
 	err := q.broker.read(func(c *conn) error { return f.read(c, q.index.number) })
 	q.mu.Lock()
@@ -230,13 +225,13 @@ func (q *liveQueue) fill(f *fill) {
 	if err == nil && f.generation == q.index.window.generation && !q.deleted {
 		q.waiters.wake(q.index.merge(f))
 		if f.without != nil {
-			q.fillIfLow() // reading ahead may find nothing for a long way
+			q.fillIfLow() // a fill that reads ahead may find nothing many times
 		}
 	}
 }
 
-// wakeAfterRemoval lets what the removal of messages made deliverable go out: the next of
-// a FIFO group, or all of a queue whose requests failed. The lock is held.
+// wakeAfterRemoval wakes receives for messages that became deliverable because others were removed, such as the next
+// of a FIFO group, or because a request failed. The lock is held.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -254,7 +249,7 @@ func (q *liveQueue) clear() {
 	clear(q.repeats)
 }
 
-// delete marks the queue as deleted and returns its last counters.
+// delete marks the queue as deleted and returns its final counters.
 func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -265,7 +260,7 @@ func (q *liveQueue) delete() counters {
 	return last
 }
 
-// stop ends the queue's timers and waits. The lock is held.
+// stop stops the queue's timers and wakes its receives. The lock is held.
 func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
@@ -273,22 +268,20 @@ func (q *liveQueue) stop() {
 	q.waiters.wake(len(q.waiters.waiting))
 }
 
-// waiters are the receives that wait for a message, first come first woken.
-// The queue's lock guards it.
+// waiters are the receives waiting for a message, in order of arrival. The queue's lock guards it.
 type waiters struct{ waiting []*waiter }
 
-// waiter is one waiting receive.
+// waiter is a waiting receive.
 type waiter struct{ woken chan struct{} }
 
-// join puts a receive at the end of the line.
+// join adds a receive to the end.
 func (l *waiters) join() *waiter {
 	w := &waiter{woken: make(chan struct{})}
 	l.waiting = append(l.waiting, w)
 	return w
 }
 
-// leave takes a receive out that no longer waits. One that was woken but goes
-// without looking passes it on to the next.
+// leave removes a receive. If it was already woken, it wakes the next one instead, so that no wake-up is lost.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
@@ -297,7 +290,7 @@ func (l *waiters) leave(w *waiter) {
 	l.wake(1)
 }
 
-// wake wakes up to n receives: one for each message is enough.
+// wake wakes up to n receives, one per message.
 func (l *waiters) wake(n int) {
 	n = min(n, len(l.waiting))
 	for _, w := range l.waiting[:n] {

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The waits that SQS imposes.
+// Waiting times required by SQS.
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second
@@ -21,11 +21,11 @@ const (
 
 // catalog holds the queues of a broker by name.
 type catalog struct {
-	admin chan struct{} // holds a token during an act on queues as a whole
+	admin chan struct{} // holds a token during administration of queues
 
-	// moving makes a move between queues one step for TotalLedger.
+	// moving makes a move between queues atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // stands for all deleted queues; only its counters count
+	deleted *liveQueue // stands for all deleted queues; only its counters are used
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -37,7 +37,6 @@ func newCatalog() catalog {
 		deletedAt: map[string]int64{}}
 }
 
-// get returns a queue by name.
 func (c *catalog) get(name string) (*liveQueue, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -47,7 +46,6 @@ func (c *catalog) get(name string) (*liveQueue, error) {
 	return nil, errNoQueue()
 }
 
-// all returns the queues.
 func (c *catalog) all() []*liveQueue {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -67,8 +65,7 @@ func (c *catalog) remove(q *liveQueue) {
 	delete(c.byName, q.name)
 }
 
-// begin waits until no other act on queues as a whole is under way, and keeps others
-// out until the catalog's end.
+// begin waits until no other administration is in progress and blocks others until end is called.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -86,7 +83,7 @@ func (b *Broker) begin(ctx context.Context) error {
 
 func (c *catalog) end() { <-c.admin }
 
-// administer calls f with a queue while no other act on queues as a whole is under way.
+// administer calls f with a queue while no other administration is in progress.
 func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -99,7 +96,7 @@ func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueu
 	return f(q)
 }
 
-// byARN returns a queue by its ARN; nil when there is none.
+// byARN returns the queue with an ARN, or nil.
 func (b *Broker) byARN(arn string) *liveQueue {
 	name, ok := b.opts.nameOf(arn)
 	if !ok {
@@ -109,10 +106,10 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	return q
 }
 
-// Queue returns a handle on one queue, which need not exist yet.
+// Queue returns a handle for a queue, which need not exist yet.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
-// Queue sends to one queue of a broker and receives from it.
+// Queue sends to and receives from one queue of a broker.
 type Queue struct {
 	b    *Broker
 	name string
@@ -121,7 +118,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// live returns the queue for a call with n entries; 0 checks no number.
+// live returns the queue for a call with n entries; n is not checked if 0.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -133,16 +130,15 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values
-// (nil for defaults). It succeeds without effect when the queue exists and
-// every given attribute equals the current one; otherwise QueueNameExists.
-// A broker holds at most 10,000 queues: OverLimit for more.
+// CreateQueue creates a queue. attrs are SQS attribute names and values (nil for defaults). If the queue exists,
+// CreateQueue succeeds if every given attribute has its current value, else it returns QueueNameExists. A broker
+// holds at most 10,000 queues; beyond that it returns OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless one of that name exists, whatever its attributes are. It is for the owner of the
-// data directory, who need not wait after a deletion as clients of SQS do.
+// EnsureQueue creates a queue unless one with this name exists, whatever its attributes. It is for the owner of the
+// data directory and skips the wait that SQS requires after a deletion.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -198,7 +194,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	})
 }
 
-// createQueue writes a new queue under the next free number.
+// createQueue stores a new queue under the next number.
 func (t *tx) createQueue(q *liveQueue) error {
 	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
 	q.index.number = last + 1
@@ -219,7 +215,7 @@ func toJSON(m map[string]string) string {
 	return string(text)
 }
 
-// checkName refuses a queue name and says whether it is a FIFO queue's.
+// checkName validates a queue name and reports whether the queue is FIFO.
 func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	base, hasSuffix := strings.CutSuffix(name, ".fifo")
 	wanted := attrs["FifoQueue"] == "true"
@@ -236,7 +232,7 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	return wanted, nil
 }
 
-// compare answers a CreateQueue for a queue that exists.
+// compare returns the result of CreateQueue for an existing queue.
 func (q *liveQueue) compare(wanted map[string]string) error {
 	d := q.description()
 	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
@@ -246,7 +242,7 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 	return nil
 }
 
-// DeleteQueue deletes a queue and all its messages; these count as purged.
+// DeleteQueue deletes a queue and all its messages, which count as purged.
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -265,8 +261,8 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	})
 }
 
-// deleteQueue removes a queue from the store and adds its counters to those of all deleted
-// queues; its messages go later, bit by bit.
+// deleteQueue removes a queue from the store and adds its counters to the sum of deleted queues. Its messages are
+// removed later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
@@ -282,12 +278,11 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// toGarbage leaves the messages with low < key <= high to be removed later.
+// toGarbage schedules the removal of messages with low < key <= high.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue removes all messages of a queue, also delayed ones and those in
-// flight, and returns how many there were. It takes the same time for any
-// number of them.
+// PurgeQueue removes all messages of a queue, including delayed messages and messages in flight, and returns their
+// number. Its duration does not depend on that number.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -310,9 +305,9 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// purge raises the floor of the queue over all its messages.
+// purge raises the queue's floor above all its messages.
 func (t *tx) purge(q *liveQueue, now int64) error {
-	err := t.flushRows() // those that were removed before are not part of it
+	err := t.flushRows() // earlier deletes are not part of the purge
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
 	k.purged += k.live()
@@ -323,8 +318,8 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	return err
 }
 
-// Newest returns the place of the newest message that a queue took, or was given by another one: each gets the next
-// number. It is 0 for a queue that never had a message.
+// Newest returns the position of the newest message that was sent or moved to a queue; 0 if it never had one.
+// Positions increase by one per message.
 func (b *Broker) Newest(name string) (int64, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -335,8 +330,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.index.last()), nil
 }
 
-// PurgeThrough is PurgeQueue for the messages up to a place that [Broker.Newest] returned: later ones stay. 0 is no
-// bound.
+// PurgeThrough purges the messages up to a position returned by [Broker.Newest] and keeps later ones; 0 means all.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -384,8 +378,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the names of the queues whose redrive policy
-// points at name, sorted.
+// DeadLetterSources returns the names of the queues whose redrive policy targets name, sorted.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

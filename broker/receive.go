@@ -8,14 +8,11 @@ import (
 	"tendril/queue"
 )
 
-// Receive returns up to req.Max visible messages and hides them. It waits up
-// to req.Wait for a first one and wakes as soon as one is sent or becomes
-// visible. A done ctx ends the wait without taking messages.
+// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one, and
+// returns as soon as one is sent or becomes visible. If ctx is done, the wait ends without taking messages.
 //
-// Messages that have used up the receives of the queue's redrive policy are
-// moved to the dead-letter queue here, on disk before Receive returns. A
-// message whose stored content is damaged is logged and left alone, never
-// given out.
+// Messages that exceeded the maximum receive count are first moved to the dead-letter queue, durably. Damaged
+// messages are logged and skipped.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	r, err := q.newReceive(req)
 	if err != nil {
@@ -43,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether something has received from a queue since the broker was opened.
+// Received reports whether any receive has been called on a queue since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -52,7 +49,7 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish moves what is used up, and returns the messages that were taken.
+// finish moves messages that exceeded their maximum receive count and returns the messages taken.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -73,13 +70,13 @@ type receive struct {
 	deadline   time.Time // end of the long poll
 	stop       <-chan struct{}
 	attempt    string
-	room       queue.Room // nil where memory is plenty
+	room       queue.Room // nil if memory is not limited
 	unposted   bool       // CountAtPost
 
 	result receiveResult // of the last look
 }
 
-// newReceive checks a request and fills in the queue's own values.
+// newReceive validates a request and fills in the queue's defaults.
 func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -120,28 +117,27 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	return r, nil
 }
 
-// receiveResult is what one look at the queue brought: messages, or what to wait for.
+// receiveResult is the result of one look at the queue: messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64      // bytes of their attributes and bodies, without those of a repeated receive
-	usedUp   []*message // those to be dead-lettered
+	taken    int64      // bytes of attributes and bodies, excluding a repeated receive
+	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }
 
-// receivedMessage is a message as one receive takes it along: the fields of
-// message may change as soon as the lock is open.
+// receivedMessage is a copy of a message's state at its receive; the message itself may change once the lock is
+// released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
 	count   int32 // receive count
-	arrived int32 // what it was on arrival in this queue
+	arrived int32 // receive count on arrival in this queue
 	first   int64
 	content *record
 }
 
-// wait waits until another look is worth it; more is false when the receive
-// is to end without messages.
+// wait waits until looking again is worthwhile; more is false if the receive should return no messages.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -173,7 +169,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom is look with room for the contents of the messages, which are read after it.
+// lookWithinRoom reserves memory for the message contents, which are read later, and looks.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -190,7 +186,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look takes messages, or says what to wait for.
+// look takes messages or determines the event to wait for.
 func (r *receive) look() error {
 	q := r.q
 	q.lock()
@@ -223,8 +219,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// take takes messages from the delivery order and starts their flight. The lock
-// is held.
+// take takes messages from the delivery order and puts them in flight. The lock is held.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -270,7 +265,7 @@ func (r *receive) take() error {
 	return nil
 }
 
-// decide says what becomes of a visible message. The lock is held.
+// decide returns the fate of a visible message. The lock is held.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
 	if m.sent < q.index.cutoff || m.sent+q.settings().retention.Milliseconds() <= wall {
@@ -285,7 +280,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// start begins the flight of a message. The lock is held.
+// start puts a message in flight. The lock is held.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// storeAfter is how long a message may be in flight before its receive is
-// written down: most are deleted sooner, and cost no write at all. Of those
-// that were not written when the process is killed, the receive counts by its
-// mark, and the message is visible at once after the restart.
+// storeAfter is the time a message is in flight before its receive is stored. Most messages are deleted sooner and
+// cost no write. If the process is killed first, the receive still counts through its mark, and the message is
+// visible at once.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is when receives are written down that the store could not take.
+// storeAgainAfter is the delay before another attempt to store receives after an error.
 const storeAgainAfter = time.Second
 
-// unstoredReceives are messages whose receives are not in the store yet.
+// unstoredReceives are messages with receives that are not stored yet.
 type unstoredReceives struct {
 	messages []*message
 	alarm    alarm
 }
 
-// storeReceive has a receive, or a change of its visibility, written down if the
-// message is still here a moment later. The lock is held.
+// storeReceive schedules storing a message's receive or visibility, if it is still in the queue then. The lock is
+// held.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -33,8 +32,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// changeVisibility makes a message in flight visible at a later moment, or at once.
-// The lock is held.
+// changeVisibility sets a new visibility timeout for a message in flight; 0 makes it visible. The lock is held.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	if m.until = now + int64(visibility); visibility == 0 {
 		q.index.endFlight(m)
@@ -45,7 +43,7 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 	q.storeReceive(m)
 }
 
-// storeReceives hands the receives to the writer that are old enough.
+// storeReceives submits the receives that are old enough.
 func (q *liveQueue) storeReceives() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,8 +59,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives takes the receives off the list that came no later than a reading of
-// the clock, and hands them to the writer. What the writer does not accept stays on the list. The lock is held.
+// submitReceives submits the receives up to a reading of the clock. Receives that the writer rejects stay listed. The
+// lock is held.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -95,7 +93,7 @@ type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// receiptRow is the message's row. The lock is held.
+// receiptRow returns the message's row. The lock is held.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {
@@ -109,14 +107,14 @@ func (m *message) receiptRow(c clock) receiptRow {
 
 func (r *receiptRow) args() []any { return []any{r[0], r[1], r[2], r[3], r[4], r[5], r[6]} }
 
-// receiptStore is the request that writes receives down.
+// receiptStore is the request that stores receives.
 type receiptStore struct {
 	q        *liveQueue
 	messages []*message
-	rows     []receiptRow // of the messages, as they were
+	rows     []receiptRow // of the messages when they were submitted
 }
 
-// onCommit drops the marks of what was written down, and has what could not be written later.
+// onCommit drops the marks of stored receives, or schedules another attempt.
 func (s *receiptStore) onCommit(err error) error {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -133,7 +131,7 @@ func (s *receiptStore) onCommit(err error) error {
 	return nil
 }
 
-// giveBack puts the messages on the list again that are still here. The lock is held.
+// giveBack lists the messages again that are still in the queue. The lock is held.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
 		if !m.dirty && s.q.index.held[m.key] == m {
@@ -155,8 +153,7 @@ func (s *receiptStore) apply(t *tx) error {
 	return nil
 }
 
-// loadReceives brings the received messages of the queue back to memory:
-// those whose deadline has not passed are in flight until then.
+// loadReceives loads the queue's received messages. Those with a deadline in the future are in flight.
 func (q *liveQueue) loadReceives(c *conn) error {
 	now := q.broker.clock.now()
 	return c.query(func(row row) {

@@ -11,29 +11,29 @@ import (
 	"tendril/queue"
 )
 
-// record is one row of the messages table: a message as it lies on disk.
+// record is a row of the messages table.
 type record struct {
 	key  int64
 	sent int64 // stamp
 	sum  int64 // checksum of the content
-	size int64 // of attributes and body, in bytes
+	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
 	// Set on messages that came from another queue.
-	origin   int64 // the key it was sent under; 0 when that is key
+	origin   int64 // the key it was sent under; 0 if unchanged
 	received int64 // receive count on arrival in this queue
-	first    int64 // stamp of the first receive before that
+	first    int64 // stamp of the first receive before its arrival
 	dead     int64 // stamp of the last dead-lettering
 	source   string
 
 	group, dedup, trace string
-	attributes          []byte // as encodeAttributes writes them
+	attributes          []byte // see encodeAttributes
 	body                string
-	whole               bool   // attributes and body are here
-	history             string // as addAttempt writes it; only where it was asked for
+	whole               bool   // attributes and body are loaded
+	history             string // see readHistory; loaded only by browsedColumns
 }
 
-// originKey is the key that the message id belongs to.
+// originKey returns the key that the message ID is derived from.
 func (r *record) originKey() int64 {
 	if r.origin != 0 {
 		return r.origin
@@ -46,15 +46,14 @@ func (r *record) plain() bool {
 	return r.due == 0 && r.origin == 0 && r.group == "" && r.dedup == "" && r.trace == ""
 }
 
-// footprint is about what the record takes in memory.
+// footprint returns the approximate memory of the record in bytes.
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// castagnoli is the table of a polynomial that processors know.
+// castagnoli is a polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the content and the message id, so that a flipped bit on the
-// disk is found before something wrong is delivered. It does not change when a
-// message moves. content is what contentSum returns.
+// checksum covers the content and the message ID, so that bit errors on disk are detected before delivery. It does
+// not change when a message moves. content is the result of contentSum.
 func checksum(content uint32, origin int64) int64 {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(origin))
@@ -67,20 +66,20 @@ func (r *record) contentSum() uint32 {
 		if s == "" {
 			continue
 		}
-		// Which it is and how long counts too. The bytes are only read.
+		// The field's index and length are part of the sum. The bytes are only read.
 		sum = crc32.Update(sum^uint32(i<<28^len(s)), castagnoli, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
 	return sum
 }
 
-// isDamaged reports whether a whole row is not what was written.
+// isDamaged reports whether a fully loaded row fails its checksum.
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes means that a whole row, whose checksum is right, has attributes that cannot be read.
+// errAttributes means that the attributes of a row with a valid checksum cannot be decoded.
 var errAttributes = errors.New("the attributes of a stored message cannot be read")
 
-// encodeAttributes writes attributes sorted by name: name, type and value,
-// each after its length. It returns nil for none.
+// encodeAttributes encodes attributes sorted by name as name, type and value, each preceded by its length. It returns
+// nil if there are none.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -94,7 +93,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	size := 0
 	for i := range attributes {
 		a := &attributes[i]
-		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2 // most lengths take one byte or two
+		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2 // most lengths take one or two bytes
 	}
 
 	out := make([]byte, 0, size)
@@ -107,8 +106,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	return out
 }
 
-// decodeAttributes reads what encodeAttributes wrote. The strings share one
-// copy of the input.
+// decodeAttributes decodes the result of encodeAttributes. The strings share one copy of the input.
 func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -140,26 +138,26 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 const allColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
 	group_id, dedup_id, trace, attributes, body`
 
-// browsedColumns are all columns, and the attempts.
+// browsedColumns are all columns and the attempts.
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
-// keepContent is the largest content, in bytes, that a scan brings along and memory keeps.
+// keepContent is the largest content in bytes that scans load and memory caches.
 const keepContent = 8 << 10
 
-// scanColumns leaves large contents where they are.
+// scanColumns omits large contents.
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
 	iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL)`
 
-// headColumns leaves all contents where they are.
+// headColumns omits all contents.
 const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
 
-// records returns the messages of a query for one of the column lists above.
+// records returns the messages of a query with one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
 	return rows, err
 }
 
-// eachRecord calls f with each message of such a query.
+// eachRecord calls f for each message of such a query.
 func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	return c.query(func(row row) {
 		r := &record{
@@ -175,8 +173,7 @@ func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	}, text, args...)
 }
 
-// scan returns the messages with low < key <= high, in order, at most limit;
-// those with a delay only if delayed.
+// scan returns up to limit messages with low < key <= high in order; delayed ones only if delayed is set.
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
 	only := ` AND due IS NULL`
 	if delayed {
@@ -186,16 +183,15 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 		int64(keepContent), low, high, int64(limit))
 }
 
-// scanWithout returns the messages with low < key <= high that were sent without a delay and are not of the named
-// tenants, in order, at most limit.
+// scanWithout returns up to limit messages with low < key <= high in order, without delayed ones and the given
+// tenants.
 func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
 		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain is a quicker scan for messages that have only a body and
-// attributes; ok is false when one has more.
+// scanPlain is a faster scan for messages with only a body and attributes; ok is false if one has more.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -213,9 +209,8 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns the messages of a queue, with low < key <= high, that were
-// sent with a delay which ends after from, or at from with a key above fromKey,
-// and no later than to: in the order in which they become visible.
+// scanDue returns messages of a queue with low < key <= high that were sent with a delay, in the order they become
+// visible. The delay ends by to, and after from or, if at from, the key is above fromKey.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
@@ -223,8 +218,7 @@ func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([
 		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
-// lookUp reads whole messages by key, as many as a receive returns; those that are gone are
-// left out.
+// lookUp reads complete messages by key, at most queue.MaxBatch, and skips missing ones.
 func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	var args [queue.MaxBatch]any
 	for i, key := range keys {
@@ -233,7 +227,7 @@ func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	return c.records(`SELECT `+allColumns+` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
 }
 
-// head reads a message by key without its content; nil when it is gone.
+// head reads a message by key without its content; nil if it is gone.
 func (c *conn) head(key int64) (*record, error) {
 	rows, err := c.records(`SELECT `+headColumns+` FROM messages WHERE id = ?`, key)
 	if err != nil || len(rows) == 0 {

@@ -7,18 +7,18 @@ import (
 	"tendril/queue"
 )
 
-// restore opens the store, checks that nothing that was acknowledged is missing,
-// writes to it, and brings memory in line with it.
+// restore reopens the store, verifies that nothing acknowledged is missing, tests writing, and synchronizes memory
+// with it.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
-		return err // opening would make an empty store there
+		return err // opening would create an empty store at the path
 	}
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
 		return err
 	}
 
-	// A damaged file may take this write and refuse the next.
+	// A damaged file may accept this write and reject the next.
 	if isCorrupt(b.writer.failed()) {
 		err = s.write.check("quick_check")
 	}
@@ -32,7 +32,7 @@ func (b *Broker) restore() error {
 	}
 
 	if err != nil {
-		_ = s.close() // the first error says more
+		_ = s.close() // the first error is more useful
 		return explain(filepath.Join(b.dir, databaseName), err)
 	}
 
@@ -41,7 +41,7 @@ func (b *Broker) restore() error {
 	return nil
 }
 
-// probe writes, and waits for the disk.
+// probe performs a durable write.
 func (s *store) probe() error {
 	if err := s.synchronous(true); err != nil {
 		return err
@@ -50,8 +50,7 @@ func (s *store) probe() error {
 	return err
 }
 
-// reconcile brings memory in line with the store: of the failed transaction
-// all or nothing may be there.
+// reconcile synchronizes memory with the store. The failed transaction may have committed or not.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -68,7 +67,7 @@ func (b *Broker) reconcile(c *conn) error {
 
 	for _, q := range b.queues.all() {
 		if now := there[q.index.number]; now == nil {
-			// The failed transaction deleted it after all.
+			// The failed transaction did delete it.
 			q.delete()
 			b.queues.remove(q)
 		} else if err := q.reconcile(c, now); err != nil {
@@ -86,8 +85,7 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile takes over what the store says of one queue. Messages in flight
-// stay so if they are there.
+// reconcile loads a queue's state from the store. Messages in flight stay in flight if they still exist.
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +109,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 		if err != nil {
 			return err
 		}
-		if !found { // the failed transaction took it away after all
+		if !found { // the failed transaction did remove it
 			q.index.remove(m)
 		}
 	}
@@ -121,7 +119,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	return q.loadDelays(c)
 }
 
-// resumeQueues starts the queues, for the first time or after a recovery.
+// resumeQueues starts the queues after opening or a recovery.
 func (b *Broker) resumeQueues() {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
@@ -129,7 +127,7 @@ func (b *Broker) resumeQueues() {
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
-			q.sweepNow() // and find out when the next is due
+			q.sweepNow() // also schedules the next sweep
 		}
 		q.mu.Unlock()
 	}

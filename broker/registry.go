@@ -10,21 +10,20 @@ import (
 	"tendril/queue"
 )
 
-// Registry keeps what several instances agree on through the broker that they share: the leader, the scheduled runs,
-// and the paused tasks. It is in the same file as the queues, so that a run and its message are one transaction. It is
-// a registry.QueueStore for the four kinds of records; each has a table of its own.
+// Registry stores the state that several instances share through this broker: the leader, scheduled runs and paused
+// tasks. It implements registry.QueueStore with one table per kind of record. It uses the queues' database, so that a
+// run and its message are one transaction.
 //
-// Every write is on the disk before it is answered. Each method returns when its context ends; the outcome of a write
-// is unknown then, as after any other error that is not a refusal, and repeating it is harmless.
+// Every write is durable before it returns. Methods return when their context is done. The outcome of a write is then
+// unknown, as after any error other than a refusal; repeating it is harmless.
 type Registry struct{ b *Broker }
 
-// Registry returns the broker's registry.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
-	// runRetention is how long a run is kept: longer than any instance looks back for missed runs.
+	// runRetention is how long a run is kept, longer than any instance looks back for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// runSweep is the most that one run removes of those that are older.
+	// runSweep is the maximum number of expired runs that each new run deletes.
 	runSweep = 64
 )
 
@@ -67,12 +66,12 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
 	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
-		return nil, err // the writer may be at it still: nothing that it sets is read
+		return nil, err // the writer may still be running: w must not be read
 	}
 	return w.stored, nil
 }
 
-// Enqueue implements registry.QueueStore. Refusals of the message are those of [Queue.Send].
+// Enqueue implements registry.QueueStore. It rejects the same messages as [Queue.Send].
 func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
 	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
 	q, err := r.b.queues.get(queueName)
@@ -97,12 +96,12 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 	return s.sent[0], nil, nil
 }
 
-// recordWrite is the request of one Swap or Enqueue.
+// recordWrite is the request of a Swap or Enqueue.
 type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
-	what    string   // the changes, in refusals
-	sending *sending // nil without a message; else the first change is its run's
+	what    string   // describes the changes in refusals
+	sending *sending // nil without a message; else the first change is its run
 
 	stored   []registry.Record
 	conflict bool
@@ -159,7 +158,7 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// checkFence refuses a change by an instance whose term is over.
+// checkFence rejects a change by an instance whose term has ended.
 func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
 	if fence == (registry.Fence{}) {
 		return nil, nil
@@ -238,7 +237,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix begins the names of the tasks in the pauses of one environment, whose key is "" for all.
+// pausePrefix returns the prefix of an environment's tasks in the paused table. The key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

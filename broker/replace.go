@@ -6,10 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// Replace sends a message to the queue to, which may be this one, and removes the message id, in one transaction:
-// there is never neither, nor both. The new message has an id of its own. The removed one counts as purged. Errors:
-// queue.CodeResourceNotFound when the queue does not hold the message, those of [Queue.Send], and
-// InvalidParameterValue when a FIFO queue takes the new message for a duplicate; then the old one stays.
+// Replace sends a message to the queue named to, which may be this one, and removes the message id, in one
+// transaction. The new message gets its own ID; the removed one counts as purged. Errors: queue.CodeResourceNotFound
+// if the queue does not hold the message, the errors of [Queue.Send], and InvalidParameterValue if a FIFO queue
+// treats the new message as a duplicate; then the original stays.
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	return s.sent[0], nil
 }
 
-// replacement is the request that sends a message instead of another.
+// replacement is the request that replaces a message.
 type replacement struct {
 	sending *sending
 	removal *removal

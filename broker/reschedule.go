@@ -8,10 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes one message visible after a delay, 0 for at once and 12 hours at most, whatever it waits for now. A
-// message in flight is hidden or shown as [Queue.ChangeVisibility] does it, with the same bound on the total since the
-// receive. One that was received before waits as in flight, and the receipts of before have expired on a FIFO queue;
-// one that never was waits as delayed. The error wraps queue.CodeResourceNotFound when the queue does not hold the
+// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its current state. For a message in
+// flight it works like [Queue.ChangeVisibility], with the same limit on the total since the receive. A visible
+// message that was received before is hidden as if in flight, and on a FIFO queue its receipt handles expire; a
+// message never received is delayed. The error wraps queue.CodeResourceNotFound if the queue does not hold the
 // message.
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
@@ -65,7 +65,7 @@ func errNoMessage(name, id string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s holds no message %s.", name, clip(id))
 }
 
-// postpone makes a message that was received before visible after a delay. The lock is held.
+// postpone hides a message that was received before. The lock is held.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	now := q.broker.clock.now()
 	switch {
@@ -75,7 +75,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
-		// Like a receive by nobody, which does not count: it has a serial, so that no receipt of before is the newest.
+		// This is like an uncounted receive without a receiver. The new serial invalidates earlier receipt handles.
 		q.index.order.withdraw(m)
 		m.count = m.count + 1
 		m.unread = m.unread + 1
@@ -98,14 +98,14 @@ func errBeyondLimit(asked time.Duration) error {
 			int(queue.MaxVisibility/time.Second)))
 }
 
-// rescheduling is the request that gives a message that was never received another delay.
+// rescheduling is the request that changes the delay of a message that was never received.
 type rescheduling struct {
 	q          *liveQueue
 	m          *message // a claim
 	delay      time.Duration
 	found      bool
 	before, to int64 // due, in Unix milliseconds
-	sent       int64 // the new sent time of a scheduled message; 0 for others
+	sent       int64 // new sent time of a scheduled message; else 0
 }
 
 func (r *rescheduling) apply(t *tx) error {

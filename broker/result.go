@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// deliver makes what a receive returns, reading the contents that memory does
-// not hold. Messages that cannot be read go back to the queue.
+// deliver returns the received messages after reading the contents that are not cached. If reading fails, the
+// messages return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -59,9 +59,9 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message makes the outside view of a row, without what only a receive knows.
+// message converts a row to a queue.Message, without the fields that only a receive knows.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
-	attributes, _ := decodeAttributes(r.attributes) // of a damaged row those that can be read
+	attributes, _ := decodeAttributes(r.attributes) // a damaged row may have only some of them
 	m := queue.Message{
 		ID: q.broker.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
@@ -74,7 +74,7 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 	return m
 }
 
-// undo undoes a receive whose contents could not be read.
+// undo reverts a receive after reading contents failed.
 func (r *receive) undo(list []receivedMessage) {
 	q := r.q
 	q.mu.Lock()
@@ -87,8 +87,7 @@ func (r *receive) undo(list []receivedMessage) {
 	q.waiters.wake(len(list))
 }
 
-// forget forgets a message whose row is gone: an operator removed it while
-// it was being received.
+// forget removes a message with a missing row: an operator deleted it during the receive.
 func (r *receive) forget(m *message) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
@@ -97,21 +96,20 @@ func (r *receive) forget(m *message) {
 	}
 }
 
-// attemptWindow is how long a receive with an attempt id can be repeated.
+// attemptWindow is how long a receive with an attempt ID can be repeated.
 const attemptWindow = 5 * time.Minute
 
-// repeats are the receives of a FIFO queue that can be repeated, by attempt id: the same
-// id within five minutes gives the same messages with the same receipts, and
-// their visibility starts again, as long as none of them was deleted, changed
-// or became visible. They are not kept over a restart.
+// repeats holds the repeatable receives of a FIFO queue by attempt ID. The same ID within five minutes returns the
+// same messages and receipt handles and restarts their visibility timeout, unless one of them was deleted, changed or
+// became visible. A restart clears it.
 type repeats map[string]*repeatable
 
 type repeatable struct {
-	expires  int64 // reading
+	expires  int64 // reading of the clock
 	messages []receivedMessage
 }
 
-// repeat answers a receive whose attempt id is known. The lock is held.
+// repeat returns the messages of a known attempt ID, or nil. The lock is held.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
 	a, now := q.repeats[r.attempt], q.broker.clock.now()
@@ -134,7 +132,7 @@ func (r *receive) repeat() []receivedMessage {
 	return slices.Clone(a.messages)
 }
 
-// remember keeps a receive with an attempt id.
+// remember stores a receive with an attempt ID.
 func (a repeats) remember(id string, list []receivedMessage, now int64) {
 	if id == "" {
 		return
@@ -147,8 +145,7 @@ func (a repeats) remember(id string, list []receivedMessage, now int64) {
 	a[id] = &repeatable{expires: now + int64(attemptWindow), messages: list}
 }
 
-// forget ends the repeatability of the receive that gave out m, since
-// its visibility was changed.
+// forget makes the receive of m unrepeatable because its visibility was changed.
 func (a repeats) forget(m *message) {
 	maps.DeleteFunc(a, func(_ string, old *repeatable) bool {
 		return slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m })

@@ -2,22 +2,20 @@ package broker
 
 import "time"
 
-// sweepRows is how many messages one sweep expires; sweepWalk how many rows it
-// looks at.
+// sweepRows is the maximum number of messages one sweep expires, sweepWalk the maximum number of rows it reads.
 const (
 	sweepRows = 500
 	sweepWalk = 5_000
 )
 
-// retention is when messages past their retention are looked for.
+// retention schedules the sweeps for messages past their retention.
 type retention struct {
-	sweptTo  int64 // the writer's alone: the key up to which all messages came from other queues or are scheduled
+	sweptTo  int64 // used only by the writer: all messages up to this key were moved here or are scheduled
 	sweeping bool
 	alarm    alarm // for the next sweep, by its stamp
 }
 
-// watchRetention sees to it that a sweep comes when a message sent at a stamp
-// expires. The lock is held.
+// watchRetention schedules a sweep for when a message sent at a stamp expires. The lock is held.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -41,22 +39,21 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep is the request that removes messages past their retention, wherever
-// they are in the queue.
+// sweep is the request that removes messages past their retention, anywhere in the queue.
 //
-// Fresh messages sent before the queue's cutoff belong to the sweep: receives
-// pass over them. Those received before are marked as leaving.
+// Receives skip fresh messages sent before the queue's cutoff, which belong to the sweep. Messages that were received
+// before are marked as leaving.
 type sweep struct {
 	q       *liveQueue
 	cutoff  int64
 	rows    []sweptRow
 	more    bool
-	nextOne int64 // stamp of the oldest message that stays; 0 for none
+	nextOne int64 // stamp of the oldest remaining message; 0 for none
 }
 
 type sweptRow struct {
 	key, due int64
-	m        *message // nil for a fresh one
+	m        *message // nil if fresh
 	moved    bool     // it came from another queue
 }
 
@@ -96,8 +93,8 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages among those sent to this queue that are not scheduled: they lie in
-// the order in which they were sent.
+// findOwn finds expired messages that were sent to this queue and are not scheduled; these are in order of their sent
+// time.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -106,7 +103,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		seen++
 		switch {
 		case ended:
-		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // findMoved's or findScheduled's
+		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // left to findMoved or findScheduled
 			if len(s.rows) == 0 {
 				walked = row.int(0)
 			}
@@ -125,7 +122,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 	return err
 }
 
-// findMoved finds expired messages among those that came from other queues.
+// findMoved finds expired messages that came from other queues.
 func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -141,8 +138,8 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	return err
 }
 
-// findScheduled finds expired messages among those that are scheduled. It sees all that were sent with a delay: the
-// time at which a sweep is due for one of these is only too early.
+// findScheduled finds expired scheduled messages. It considers all delayed messages for the next sweep, which may
+// therefore run too early but never too late.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -161,8 +158,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold marks what memory holds of the found messages; those that another
-// request takes away are left to it.
+// hold marks the found messages that are in memory and skips those that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -180,7 +176,7 @@ func (s *sweep) hold() {
 	s.rows = kept
 }
 
-// release takes the marks back, after a rollback. The lock is held.
+// release removes the marks after a rollback. The lock is held.
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {

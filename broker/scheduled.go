@@ -8,18 +8,18 @@ import (
 	"tendril/queue"
 )
 
-// A message that is not to be visible before a time counts as sent at that time: its sent time is the end of its delay,
-// and so its age and its retention begin there. By that the row says that it is scheduled. Such rows are not in the
-// order in which they count as sent, so what relies on that order passes over them.
+// The sent time of a scheduled message is the time at which it becomes visible, so its age and retention start there.
+// A row is recognized as scheduled by due = sent. Since such rows are not in order of their sent time, code that
+// relies on that order skips them.
 
-// scheduled reports whether a row is that of a message sent to be visible at a time.
+// scheduled reports whether a row is a scheduled message.
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead is how far ahead a message may be scheduled: far less than what a timer can count.
+// maxAhead is how far ahead a message can be scheduled, far below the range of a timer.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns when a message is to be visible, in Unix milliseconds: by its field, or else by its attribute; 0
-// for neither.
+// notBefore returns when a message should become visible in Unix milliseconds, from its field or else its attribute;
+// 0 for neither.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	at, text := m.NotBefore, ""
 	for i := range m.Attributes {
@@ -52,12 +52,12 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// longGrid is the precision, in milliseconds, of delays that are longer than SQS has them: memory counts the messages
-// of each instant.
+// longGrid is the precision in milliseconds of delays beyond the SQS maximum. It limits the number of instants that
+// memory counts.
 const longGrid = 1000
 
-// visibleAt returns the end of the delay of a message that is to be visible at a time, in Unix milliseconds on the
-// broker's clock, which reads now. Where that is as good as the wall clock, whole seconds stay what they are.
+// visibleAt converts a requested time to Unix milliseconds on the broker's clock, which reads now. If that clock
+// agrees with the wall clock, whole seconds are preserved.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

@@ -10,13 +10,11 @@ import (
 	"tendril/queue"
 )
 
-// Send accepts up to [queue.MaxBatch] messages. It returns one [queue.Sent]
-// for each, in order, after they are on disk; entries may fail one by one.
-// The error is for the whole call: no such queue, storage, or on a FIFO queue a
-// message without its group or deduplication id.
+// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, after they are on
+// disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure, or on a
+// FIFO queue a message without group or deduplication ID.
 //
-// Once the messages are handed to the disk, ctx no longer counts: the answer
-// says what became of them.
+// Once the messages are passed to the writer, ctx has no effect, so the result is always known.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -40,29 +38,29 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return s.sent, nil
 }
 
-// sending is the request of one Send.
+// sending is the request of a Send.
 type sending struct {
 	q     *liveQueue
-	set   *settings     // as they were when the messages were checked
+	set   *settings     // as of the validation
 	at    int64         // stamp
-	items []sendingItem // those that were not refused
-	sent  []queue.Sent  // the answer
+	items []sendingItem // valid messages
+	sent  []queue.Sent  // the result
 }
 
-// sendingItem is one message on its way to the disk.
+// sendingItem is one message to store.
 type sendingItem struct {
 	record     *record
 	contentSum uint32
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds; 0 for none
-	index      int   // among sent
-	first      int64 // its key, or of a duplicate the key of the first message
+	index      int   // in sent
+	first      int64 // its key or, for a duplicate, the first message's key
 }
 
-// fresh reports whether the message is not a duplicate, and was stored.
+// fresh reports whether the message was stored and is not a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending checks the messages and makes records of the good ones. Its error refuses the whole call.
+// newSending validates messages and converts the valid ones to records. An error rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -145,7 +143,7 @@ func (s *sending) apply(t *tx) error {
 	return nil
 }
 
-// answer completes the answer: messages have their ids by then.
+// answer fills in the IDs, which are known after apply.
 func (s *sending) answer() {
 	work := new(block)
 	for i := range s.items {
@@ -189,12 +187,11 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// dedupWindow is how long a deduplication id is remembered, counted from the
-// first send with it; deleting the message does not end it, purging does.
+// dedupWindow is how long a deduplication ID is remembered after the first send. Deleting the message does not end
+// it; purging does.
 const dedupWindow = 5 * time.Minute
 
-// duplicate returns the key under which a message with the same deduplication
-// id was sent within the window; 0 when there was none.
+// duplicate returns the key of the message with the same deduplication ID within the window, or 0.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
 	err = t.c.query(func(row row) {
 		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
@@ -205,16 +202,14 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 	return first, err
 }
 
-// remember notes the deduplication id of a message in the transaction of its
-// send.
+// remember stores a message's deduplication ID in the transaction of its send.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
 		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())
 	return err
 }
 
-// dedupScope is the group within which a deduplication id counts; "" is the
-// whole queue.
+// dedupScope returns the group in which a deduplication ID counts; "" means the whole queue.
 func (s *settings) dedupScope(r *record) string {
 	if s.dedupPerGroup {
 		return r.group

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// settings are the attributes of a queue, read.
+// settings are the parsed attributes of a queue.
 type settings struct {
 	fifo                               bool
 	visibility, delay, retention, wait time.Duration
@@ -25,19 +25,18 @@ type settings struct {
 	policy                             *access.Policy // nil for none
 }
 
-// attribute is an attribute that a queue can be given.
+// attribute describes a settable queue attribute.
 type attribute struct {
-	fallback  string // its value when it was not given; "" for none
-	fifo      bool   // only FIFO queues have it
-	removable bool   // an empty value takes it away
-	// read checks a value and puts it into the settings.
+	fallback  string // default value; "" for none
+	fifo      bool   // FIFO queues only
+	removable bool   // an empty value removes it
+	// read parses a value into the settings.
 	read func(s *settings, name, value string) error
-	// canonical returns the form in which a value is stored, compared and returned; nil for the value as it is. It
-	// leaves an invalid value alone.
+	// canonical returns the form in which a valid value is stored, compared and returned; nil keeps it as given.
 	canonical func(value string) string
 }
 
-// settable holds the attributes by name. It is never written to.
+// settable holds the attributes by name. Read-only.
 var settable = map[string]attribute{
 	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
 	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),
@@ -82,15 +81,14 @@ var settable = map[string]attribute{
 		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
 }
 
-// maxKeyID is the longest id, alias or ARN of a KMS key, in bytes (AWS KMS: 2,048).
+// maxKeyID is the longest ID, alias or ARN of a KMS key in bytes (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// forHighThroughput are the attributes that SQS refuses on a standard queue with a text of their own. The list is
-// never written to.
+// forHighThroughput lists the attributes that SQS rejects on a standard queue with a specific text. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// canonicalAttributes returns the attributes in the form in which SQS stores and returns them: booleans in lower case,
-// numbers without signs and leading zeros.
+// canonicalAttributes converts attributes to the form that SQS stores and returns: lower-case booleans, numbers
+// without signs and leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -101,7 +99,7 @@ func canonicalAttributes(given map[string]string) map[string]string {
 	return canonical
 }
 
-// integer is an attribute with a number between least and most.
+// integer describes an attribute with a number from least to most.
 func integer(fallback, least, most int, set func(*settings, int)) attribute {
 	read := func(s *settings, name, value string) error {
 		n, err := strconv.Atoi(value)
@@ -125,7 +123,7 @@ func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) 
 	return integer(fallback, least, most, func(s *settings, n int) { *field(s) = time.Duration(n) * time.Second })
 }
 
-// choice reads one of two values.
+// choice returns a parser for one of two values.
 func choice(off, on string, set func(s *settings, on bool)) func(s *settings, name, value string) error {
 	return func(s *settings, name, value string) error {
 		if value != off && value != on {
@@ -140,13 +138,12 @@ func errValue(name string) error {
 	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
 }
 
-// parseSettings reads attributes as they were given to CreateQueue and
-// SetQueueAttributes. Errors are InvalidAttributeName and
+// parseSettings parses attributes of CreateQueue and SetQueueAttributes. Errors are InvalidAttributeName and
 // InvalidAttributeValue with the texts of SQS.
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {
-		_ = settable[name].read(&s, name, value) // a default is valid
+		_ = settable[name].read(&s, name, value) // defaults are valid
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -165,7 +162,7 @@ func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	return s, s.checkTogether(given)
 }
 
-// checkTogether finds attributes that exclude each other.
+// checkTogether rejects attributes that exclude each other.
 func (s *settings) checkTogether(attributes map[string]string) error {
 	if attributes["KmsMasterKeyId"] != "" && attributes["SqsManagedSseEnabled"] == "true" {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
@@ -179,8 +176,8 @@ func (s *settings) checkTogether(attributes map[string]string) error {
 	return nil
 }
 
-// mergeAttributes returns the attributes after a change. An empty value takes
-// a policy or a key away; a KMS key turns the other encryption off.
+// mergeAttributes applies a change. An empty value removes a policy or key, and setting a KMS key disables the
+// SQS-managed encryption.
 func mergeAttributes(old, change map[string]string) map[string]string {
 	merged := maps.Clone(old)
 	if merged == nil {
@@ -203,7 +200,7 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 	return merged
 }
 
-// effectiveAttributes fills in the defaults.
+// effectiveAttributes adds the defaults.
 func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, a := range settable {
@@ -218,8 +215,7 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-// differing returns the name of an attribute whose wanted value is not the
-// current one; "" when all are the same.
+// differing returns the name of the first attribute whose wanted value differs, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -229,7 +225,7 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
-// sameValue compares attribute values: policies by what they say.
+// sameValue compares attribute values; JSON values are compared by content.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
@@ -238,20 +234,19 @@ func sameValue(a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// redrivePolicy says when and where messages are dead-lettered.
+// redrivePolicy is a parsed RedrivePolicy.
 type redrivePolicy struct {
 	target string // ARN
-	max    int32  // receives before the move, 1 to 1000
+	max    int32  // maximum receive count, 1 to 1000
 }
 
-// allowPolicy says which queues may use a queue as their dead-letter queue.
+// allowPolicy limits the queues that may use a queue as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
-	sources []string // ARNs, when not all
+	sources []string // ARNs, unless all
 }
 
-// permits reports whether the queue of an ARN may send dead letters; a nil
-// policy permits all.
+// permits reports whether the queue with an ARN may send dead letters; a nil policy permits all.
 func (p *allowPolicy) permits(source string) bool {
 	return p == nil || p.all || slices.Contains(p.sources, source)
 }
@@ -262,8 +257,7 @@ const (
 	mostSources        = 10
 )
 
-// parseRedrivePolicy reads the attribute RedrivePolicy; "" means no policy. The count
-// may be a number or a string.
+// parseRedrivePolicy parses the RedrivePolicy attribute; "" means no policy. The count may be a number or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -292,8 +286,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// canonicalRedrive writes the count of a valid redrive policy as a number: SQS returns it so however it was sent. A count
-// that was not given stays absent.
+// canonicalRedrive converts the maximum receive count to a number, as SQS returns it. A missing count stays missing.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -305,7 +298,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// parseAllowPolicy reads the attribute RedriveAllowPolicy; "" means no policy.
+// parseAllowPolicy parses the RedriveAllowPolicy attribute; "" means no policy.
 func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -332,13 +325,12 @@ func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	return &allowPolicy{all: p.Permission == "allowAll", sources: p.Sources}, nil
 }
 
-// arn returns the Amazon resource name of a queue.
 func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own is the ARN of this broker for a stored one; "" for "". Every queue that was stored is one of this broker's, so that
-// its name says which, also after a start with another account or region.
+// own converts a stored ARN to this broker's account and region; "" stays "". All stored queues belong to this
+// broker, even if it was started with another account or region before.
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -346,17 +338,16 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// relocateRedrivePolicy changes the map of stored attributes in place: the redrive policy's target gets the account and
-// region of this broker, which may have been stored under others.
+// relocateRedrivePolicy changes the target of a stored redrive policy to this broker's account and region.
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {
-		return // parseSettings reports an invalid policy
+		return // parseSettings reports invalid policies
 	}
 	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
 }
 
-// nameOf returns the name of the queue that an ARN of this broker names.
+// nameOf returns the queue name in an ARN of this broker.
 func (o *Options) nameOf(arn string) (string, bool) {
 	return strings.CutPrefix(arn, o.arn(""))
 }

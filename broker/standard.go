@@ -1,23 +1,23 @@
 package broker
 
-// standardOrder is the order of a standard queue: roughly oldest first. Messages that came back share the head with
-// fresh ones one to one, so that neither starves the other. Those of noisy tenants come after all others.
+// standardOrder is the delivery order of a standard queue: roughly oldest first. Messages received before alternate
+// with fresh ones, so that neither starves. Messages of noisy tenants come last.
 type standardOrder struct {
 	main ring // fresh, in key order
-	late ring // fresh, out of key order: their delay has ended, or their tenant was noisy
+	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
 	back ring // received before
-	turn bool // the last one came from back
+	turn bool // the last message came from back
 
 	byID        map[string]*tenant
 	noisy       []*tenant
-	turns       indexed[*tenant] // noisy ones with messages, by how many they have in flight
+	turns       indexed[*tenant] // noisy tenants with messages, by their number in flight
 	parkedFresh int              // fresh messages of noisy tenants
-	given       []*tenant        // to whom the take under way gave messages
-	quietInRow  int              // messages of quiet tenants since the last one of a noisy tenant
-	busy        recentTime       // of all
-	nextCalm    int64            // stamp from which on calm looks who sent nothing
-	rescan      bool             // messages that were skipped as a noisy tenant's have to be looked for again
-	sweepAt     int              // the number of tenants at which to sweep
+	given       []*tenant        // tenants that got messages in the current take
+	quietInRow  int              // messages of quiet tenants since the last noisy one
+	busy        recentTime       // of all tenants
+	nextCalm    int64            // stamp after which calm checks for inactive tenants
+	rescan      bool             // messages skipped because their tenant was noisy must be searched for again
+	sweepAt     int              // number of tenants that triggers a sweep
 	mark        int              // of the latest sweep
 }
 
@@ -55,7 +55,7 @@ func (s *standardOrder) forget(*message) {}
 
 func (s *standardOrder) resume(*message) {}
 
-func (s *standardOrder) withdraw(*message) {} // take passes over what is in flight
+func (s *standardOrder) withdraw(*message) {} // take skips messages in flight
 
 func (s *standardOrder) reset(drop func(*message)) {
 	rings := []*ring{&s.main, &s.late}
@@ -78,7 +78,7 @@ func (s *standardOrder) size() int { return s.main.n + s.late.n + s.parkedFresh 
 
 func (s *standardOrder) deliverable(int64) bool { return s.quiet() > 0 || s.turns.Len() > 0 }
 
-// quiet is the number of messages that are not of noisy tenants.
+// quiet returns the number of messages that do not belong to noisy tenants.
 func (s *standardOrder) quiet() int { return s.main.n + s.late.n + s.back.n }
 
 func (s *standardOrder) take(t takeRequest) []*message {
@@ -103,7 +103,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// next removes the next message, whatever it is; nil when there is none.
+// next removes the next message in any state; nil if there is none.
 func (s *standardOrder) next(oldOnly bool) *message {
 	if s.turns.Len() > 0 && (s.quiet() == 0 || s.quietInRow >= quietShare) {
 		return s.nextNoisy(oldOnly)
@@ -111,7 +111,7 @@ func (s *standardOrder) next(oldOnly bool) *message {
 	return s.nextQuiet(oldOnly)
 }
 
-// gave notes that the take under way gives out a message.
+// gave updates the turns after a message was delivered.
 func (s *standardOrder) gave(m *message) {
 	switch t := m.tenant; {
 	case t != nil && t.noisy != nil:
@@ -129,7 +129,7 @@ func (s *standardOrder) gave(m *message) {
 }
 
 func (s *standardOrder) nextQuiet(oldOnly bool) *message {
-	// Of the fresh ones it is the one that became visible first.
+	// Choose the fresh message that became visible first.
 	fresh := &s.main
 	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
 		fresh = &s.late
@@ -142,7 +142,7 @@ func (s *standardOrder) nextQuiet(oldOnly bool) *message {
 	return fresh.pop()
 }
 
-// nextNoisy removes a message of the noisy tenant with the fewest in flight.
+// nextNoisy removes a message of the noisy tenant with the fewest messages in flight.
 func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	t := s.turns.first()
 	n := t.noisy
@@ -158,7 +158,7 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	return m
 }
 
-// park keeps a message of a noisy tenant.
+// park stores a message of a noisy tenant.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {
@@ -170,7 +170,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// became makes a tenant noisy, unless it is, or has sent nothing for long: its messages among the others are parked.
+// became makes a tenant noisy and parks its messages, unless it already is or has sent nothing for a long time.
 func (s *standardOrder) became(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return
@@ -188,7 +188,7 @@ func (s *standardOrder) became(t *tenant) {
 	}
 }
 
-// release makes a noisy tenant quiet: what was parked is among the others again.
+// release makes a noisy tenant quiet and returns its parked messages to the others.
 func (s *standardOrder) release(t *tenant) {
 	n := t.noisy
 	s.parkedFresh -= n.fresh.n

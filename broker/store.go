@@ -16,40 +16,41 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// The layout of the database. Any SQLite tool reads it:
+// The database schema. Any SQLite tool can read it:
 //
-//	queues     one row per queue: its name, the attributes it was given, its tags
-//	counters   one row per queue: the ledger, the next free place, the place
-//	           below which all is purged. Row 0 adds up the deleted queues.
-//	messages   the messages. id is the queue's number << 40 | place. due is set
-//	           on messages that were sent with a delay (Unix milliseconds);
-//	           origin, received, first, dead and source on those that came from
-//	           another queue. size is that of attributes and body in bytes,
-//	           sum a checksum of the content.
-//	receipts   what is known of messages that were received and are still here:
-//	           how often, first when, hidden until when; unread is how many of
-//	           the receives do not count
-//	attempts   the last failed attempts at messages that are still here: history has
-//	           a line of JSON for each, the oldest first. Dead letters have a row
-//	           also without an attempt. at is when the message was dead-lettered or,
-//	           in another queue, failed last (Unix milliseconds); like failures have
+//	queues     one row per queue: its name, attributes as given, tags
+//	counters   one row per queue: the ledger, the next free position, and the
+//	           floor, up to which everything is purged. Row 0 is the sum of
+//	           the deleted queues.
+//	messages   id is the queue's number << 40 | position. due is set on
+//	           messages sent with a delay (Unix milliseconds); origin,
+//	           received, first, dead and source on those that came from
+//	           another queue. size is attributes and body in bytes, sum a
+//	           checksum of the content.
+//	receipts   the state of received messages: receive count, first receive,
+//	           visibility deadline; unread counts the receives that do not
+//	           count
+//	attempts   the last failed attempts of each message: history has one line
+//	           of JSON per attempt, oldest first. Dead letters always have a
+//	           row. at is when the message was dead-lettered or, in another
+//	           queue, last failed (Unix milliseconds); similar failures have
 //	           the same reason.
-//	reasons    how many rows of attempts a queue has, by reason and by hour of at
-//	dedup      deduplication ids of the last five minutes
+//	reasons    the number of attempts rows per queue, reason and hour of at
+//	dedup      deduplication IDs of the last five minutes
 //	departed   names of queues deleted in the last minute
-//	moves      the last move tasks of each source queue. high is the id up to
-//	           which messages are moved, filter says which of them (JSON), and
-//	           deletes that they are deleted instead.
-//	garbage    ranges of purged messages that wait to be removed
-//	meta       the secret behind ids and receipt handles, the epoch, the version
-//	leases     who is in charge, by the name of what
-//	fires      the scheduled runs of the last 30 days, and the message of each.
-//	           at is the scheduled time, recorded that of the row, path where
-//	           on the app the message goes.
+//	moves      the last move tasks of each source queue. high is the last id to
+//	           move, filter selects messages (JSON), deletes means they are
+//	           deleted instead.
+//	garbage    ranges of purged messages to be removed
+//	meta       the secret of IDs and receipt handles, the epoch, the version
+//	leases     the leader of each lease
+//	fires      the scheduled runs of the last 30 days and their messages. at is
+//	           the scheduled time, recorded the time of the row, path the URL
+//	           path in the app.
 //	tasks      the scheduled time of each periodic task's last run, and the
-//	           schedule that it was accounted for by (NULL: not known)
-//	task_starts the time of day from which a task exists with its schedule. Tasks that
-//	           a version without this table entered have no row.
+//	           schedule it was based on (NULL: unknown)
+//	task_starts the time from which a task exists with its schedule. Tasks
+//	           added by a version without this table have no row.
 //	paused     the paused periodic tasks
 const schema = `
 CREATE TABLE meta (
@@ -114,14 +115,14 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is missing in files of format 5, and in those of format 6 that earlier versions made. Those
-// can do without it, so the format is the same.
+// taskStartsSchema is missing in format 5 and in early files of format 6, which work without it; hence the unchanged
+// format number.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL
 ) WITHOUT ROWID;`
 
-// attemptsSchema are the tables that format 5 did not have.
+// attemptsSchema contains the tables added after format 5.
 const attemptsSchema = `
 CREATE TABLE attempts (
 	id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, history TEXT NOT NULL
@@ -133,7 +134,7 @@ CREATE TABLE reasons (
 ) WITHOUT ROWID;
 `
 
-// fromFormat5 adds what format 5 did not have. Its dead letters count as failed without an attempt.
+// fromFormat5 upgrades format 5. Existing dead letters count as failed without an attempt.
 const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
@@ -144,20 +145,20 @@ INSERT INTO reasons (queue, reason, hour, count)
 	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
 `
 
-// schemaVersion is kept in PRAGMA user_version.
+// schemaVersion is stored in PRAGMA user_version.
 const (
 	schemaVersion  = 6
 	oldestReadable = 5
 )
 
-// store is the database file: one connection that writes and checkpoints,
-// used by the writer alone, and a few that read.
+// store is the open database: one connection for writes and checkpoints, used only by the writer, and several for
+// reads.
 type store struct {
 	write *conn
-	reads chan *conn // closed when the store is
-	open  int        // connections that reads hands out
-	full  bool       // the writer's PRAGMA synchronous is FULL
-	// closed is set by close, which the writer calls, and after its end whoever closes the broker.
+	reads chan *conn // closed with the store
+	open  int        // number of read connections
+	full  bool       // PRAGMA synchronous of the write connection is FULL
+	// closed is set by close, which only the writer calls or, after it has ended, the closing broker.
 	closed bool
 }
 
@@ -166,11 +167,11 @@ const (
 	readers      = 3
 )
 
-// CreatedFile is the file of the data directory that records when the database was created.
+// CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty refuses to start with empty queues where there were others: that would hide that their messages are gone.
-// what says in which state the database is.
+// refuseEmpty returns an error if dir had a database before: starting with empty queues would hide the loss of their
+// messages. what describes the database's state.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -181,7 +182,7 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence refuses a directory whose database is missing or empty although there was one.
+// checkPresence returns an error if the database is missing or empty although there was one.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	what := "is missing"
@@ -203,7 +204,7 @@ func checkPresence(dir string) error {
 	return nil
 }
 
-// sizeOf is the size of a file; -1 where there is none.
+// sizeOf returns a file's size, or -1 if it does not exist.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -212,7 +213,7 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// recordCreation writes down that there is a database, once it is on disk.
+// recordCreation writes [CreatedFile], once the database is on disk.
 func recordCreation(dir string) error {
 	path := filepath.Join(dir, CreatedFile)
 	if sizeOf(path) >= 0 {
@@ -221,7 +222,7 @@ func recordCreation(dir string) error {
 	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
 }
 
-// openStore opens or creates the database in dir, with a cache of so many bytes.
+// openStore opens or creates the database in dir, with a page cache of the given bytes.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -233,8 +234,8 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// It is made before SQLite does, so that it and the files beside it, which take over its
-	// mode, are for their owner only.
+	// Create the file before SQLite does, so that it and the files next to it, which inherit its mode, are private to
+	// their owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -244,8 +245,8 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
-	// The log that a killed process left is not copied before the file is open: whoever waits for that would wait for
-	// the disk. So that pragma comes first.
+	// Disabling the automatic checkpoint comes first: otherwise opening would wait until the log of a killed process
+	// is copied.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -269,13 +270,13 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	return s, nil
 }
 
-// cacheOf sets how many bytes of the file a connection keeps.
+// cacheOf sets a connection's page cache in bytes.
 func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
 
-// errDamaged means that a database is not as it was written.
+// errDamaged means that a database is damaged.
 var errDamaged = errors.New("the file is damaged")
 
-// explain says which file an error is about, and what to do when it is damaged.
+// explain adds the file to an error and, if it is damaged, instructions.
 func explain(path string, err error) error {
 	if !isCorrupt(err) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("opening %s: %w", path, err)
@@ -303,7 +304,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables of a new file, brings an older one up to date, and refuses a file of another format.
+// createTables creates the tables of a new file or upgrades an earlier format, and rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -325,8 +326,8 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous chooses whether the next commit waits for the disk. The pragma
-// acts when it is prepared, so it is run as text each time.
+// synchronous sets whether the next commit waits for the disk. The pragma takes effect when it is prepared, so it is
+// run unprepared each time.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -342,8 +343,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// read runs f with a connection that reads. It must be short: a reader keeps
-// the log from starting over.
+// read calls f with a read connection. f must be short: a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {
@@ -353,9 +353,9 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog copies all of the log, after the reads under way and before later ones, and lets it
-// start over. mode is that of the checkpoint: RESTART, or TRUNCATE, which gives its space back too. It does not wait
-// for the readers of other processes, such as a backup: then the log goes on.
+// restartLog checkpoints the whole log between reads so that it can restart. mode is the checkpoint mode: RESTART, or
+// TRUNCATE, which also frees its space. It does not wait for readers in other processes, such as a backup; then the
+// log continues.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -373,7 +373,7 @@ func (s *store) restartLog(mode string) error {
 	return errors.Join(err, s.write.script(busyTimeout))
 }
 
-// logPages runs a checkpoint pragma and returns the length of the log.
+// logPages runs a checkpoint pragma and returns the log's length.
 func (s *store) logPages(pragma string) (pages int64, err error) {
 	err = s.write.query(func(row row) { pages = row.int(1) }, pragma)
 	return pages, err
@@ -381,9 +381,8 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queues' file is closed")
 
-// close waits for the readers and closes the connections; the writer's last,
-// so that it copies the log into the database. A store that failed may be closed already
-// when the broker is.
+// close waits for readers and closes all connections, the write connection last so that it checkpoints the log. A
+// failed store may already be closed.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -406,9 +405,8 @@ var ErrInUse = errors.New("data directory is in use by another process")
 // ErrUnsafe means that another user may write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
-// lockDir takes the directory for this process until the returned file is
-// closed or the process ends, however it ends. The lock lies in a file of its
-// own: opening and closing the database file would drop SQLite's locks on it.
+// lockDir locks the directory until the returned file is closed or the process ends in any way. The lock is a
+// separate file, since opening and closing the database file would drop SQLite's locks on it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -436,8 +434,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir gives the directory free. It unlocks before it closes: a child
-// process that is just being started may hold a copy of the descriptor.
+// unlockDir unlocks the directory. It unlocks before closing because a child process being started may hold a copy of
+// the descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

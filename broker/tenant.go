@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// On a standard queue a MessageGroupId names a tenant, and receives are fair to tenants ("fair queues" of SQS): those
-// of noisy tenants come after all others. A message without one is a tenant of its own, and never noisy.
+// On a standard queue a MessageGroupId names a tenant, and receives are fair ("fair queues" in SQS): messages of
+// noisy tenants come last. A message without a group is never noisy.
 const (
-	// A tenant is noisy from noisyFlights messages in flight on if these are more than a noisyShare of all, or if it
-	// took more than that share of the recent processing time, from receive to delete.
+	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all, or if it
+	// used more than noisyShare of the recent processing time (from receive to delete).
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// busyHalfLife is the time after which processing time counts half; leastBusy is what a message counts at least.
+	// busyHalfLife is the half-life of past processing time; leastBusy is the minimum counted per message.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
-	// A tenant is quiet again when it has no visible messages any more, or sent none for quietAfter.
+	// A noisy tenant becomes quiet if it has no more visible messages or has sent nothing for quietAfter.
 	quietAfter = 5 * time.Minute
-	// After quietShare messages of quiet tenants in a row one of a noisy tenant is given out, so that it never starves.
+	// After quietShare consecutive messages of quiet tenants a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is how many tenants memory knows before it looks which of them have no messages there.
+	// fewTenants is the number of tenants in memory below which none are swept.
 	fewTenants = 4096
 )
 
@@ -31,19 +31,19 @@ type tenant struct {
 	inFlight int
 	busy     recentTime
 	lastSent int64        // stamp
-	noisy    *noisyTenant // nil while it is quiet
-	mark     int          // of the last sweep that found messages
+	noisy    *noisyTenant // nil while quiet
+	mark     int          // of the last sweep that found its messages
 }
 
-// noisyTenant is what is known of a tenant only while it is noisy.
+// noisyTenant is the additional state of a noisy tenant.
 type noisyTenant struct {
-	fresh, back ring // its visible messages that memory knows
-	turn        bool // the last one came from back
-	given       int  // messages given out by the take under way
-	index       int  // among turns; -1 outside
+	fresh, back ring // visible messages in memory
+	turn        bool // the last message came from back
+	given       int  // messages delivered by the current take
+	index       int  // in turns; -1 if not there
 }
 
-// tenantOf returns the tenant of a message; nil for one without.
+// tenantOf returns a message's tenant, or nil.
 func (s *standardOrder) tenantOf(r *record) *tenant {
 	if r.group == "" {
 		return nil
@@ -57,7 +57,7 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// isNoisy reports whether the message of a row is that of a noisy tenant.
+// isNoisy reports whether a row belongs to a noisy tenant.
 func (s *standardOrder) isNoisy(r *record) bool {
 	t := s.byID[r.group]
 	if t == nil {
@@ -67,7 +67,6 @@ func (s *standardOrder) isNoisy(r *record) bool {
 	return t.noisy != nil
 }
 
-// noisyIDs returns the names of the noisy tenants.
 func (s *standardOrder) noisyIDs() []string {
 	ids := []string{}
 	for id, t := range s.byID {
@@ -78,8 +77,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// began notes that a flight has begun; all is how many messages of the queue are in flight now. Those that were in
-// flight before the store was opened make nobody noisy: not all are counted yet.
+// began counts a message put in flight; all is the queue's total in flight. Resumed messages never make a tenant
+// noisy, because the total is still incomplete.
 func (s *standardOrder) began(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -88,7 +87,7 @@ func (s *standardOrder) began(t *tenant, all int, resumed bool) {
 	}
 }
 
-// ended notes that a flight has ended, after a time at a reading of the clock.
+// ended counts a message that left flight after a duration, at a reading of the clock.
 func (s *standardOrder) ended(m *message, after, now int64) {
 	if len(s.byID) == 0 {
 		return
@@ -107,8 +106,8 @@ func (s *standardOrder) ended(m *message, after, now int64) {
 	}
 }
 
-// calm makes noisy tenants quiet: those without messages if memory knows all messages of the queue, and those that
-// sent nothing for a while.
+// calm makes noisy tenants quiet if they sent nothing for a while or, provided memory holds all the queue's messages,
+// have no more messages.
 func (s *standardOrder) calm(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)
@@ -131,10 +130,10 @@ func (s *standardOrder) calm(complete bool) {
 	})
 }
 
-// sentNothing reports whether a tenant has sent nothing for so long that it is quiet, whatever it has here.
+// sentNothing reports whether a tenant has been inactive long enough to count as quiet.
 func (t *tenant) sentNothing(now int64) bool { return now-t.lastSent >= quietAfter.Milliseconds() }
 
-// endTake ends the account of one take.
+// endTake resets the per-take counts.
 func (s *standardOrder) endTake() {
 	for _, t := range s.given {
 		if t.noisy != nil {
@@ -145,7 +144,7 @@ func (s *standardOrder) endTake() {
 	s.given = s.given[:0]
 }
 
-// place puts a tenant where its state says: among those that take turns if it is noisy and has messages.
+// place updates a tenant's position in turns, which holds noisy tenants with messages.
 func (s *standardOrder) place(t *tenant) {
 	n := t.noisy
 	if n == nil {
@@ -162,7 +161,7 @@ func (s *standardOrder) place(t *tenant) {
 	}
 }
 
-// sweep forgets the tenants that have no messages in memory.
+// sweep removes tenants without messages in memory.
 func (s *standardOrder) sweep(held map[int64]*message) {
 	s.mark++
 	mark := func(m *message) {
@@ -184,10 +183,10 @@ func (s *standardOrder) sweep(held map[int64]*message) {
 	s.sweepAt = max(fewTenants, 2*len(s.byID))
 }
 
-// recentTime is a sum of durations of which older ones count less, in nanoseconds.
+// recentTime is an exponentially decaying sum of durations in nanoseconds.
 type recentTime struct {
 	sum  float64
-	when int64 // the reading at which it was the sum
+	when int64 // reading of the clock at which sum was current
 }
 
 func (r *recentTime) at(now int64) float64 {

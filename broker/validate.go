@@ -21,8 +21,8 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall refuses a call as a whole: for the number of its messages, for their size together, or, as SQS does, for a
-// message of a FIFO queue without its group or deduplication id.
+// checkCall validates a call as a whole: the number of messages, their total size, and on a FIFO queue that each has
+// a group and deduplication ID, as in SQS.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	return nil
 }
 
-// checkOutgoing refuses one message, with the codes and texts of SQS.
+// checkOutgoing validates one message, with the codes and texts of SQS.
 func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 	if m.Body == "" {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
@@ -91,7 +91,7 @@ func errParameter(name, value, reason string) error {
 		name, reason)
 }
 
-// secondsText renders a duration as SQS takes it.
+// secondsText formats a duration like SQS.
 func secondsText(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
 
 // validID reports whether s is 1 to 128 letters, digits and punctuation.
@@ -103,7 +103,7 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 	"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "+
 		"#x10000 to #x10FFFF")
 
-// validText reports whether SQS takes the characters of a text.
+// validText reports whether SQS accepts the characters of a text.
 func validText(s string) bool {
 	plain := true // printable ASCII and white space
 	for i := 0; i < len(s); i++ {
@@ -125,15 +125,14 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 reports whether eight bytes are all ASCII and none is a control
-// character below the blank; it looks at them as one word.
+// printable8 reports whether eight bytes are all ASCII without control characters below space, as one word operation.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
 	return (word|(word-0x2020202020202020))&high == 0
 }
 
-// checkAttributes refuses message attributes, with the texts of SQS.
+// checkAttributes validates message attributes, with the texts of SQS.
 func checkAttributes(attributes []queue.Attribute) error {
 	if len(attributes) > maxAttributes {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -171,7 +170,7 @@ func checkAttributeName(name string) error {
 		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
 			"reserved for internal use.")
 	}
-	// Letters outside ASCII are not documented, but SQS accepts them.
+	// SQS accepts letters outside ASCII, though that is undocumented.
 	if i := strings.IndexFunc(name, func(c rune) bool {
 		return notInName(c) && c != '.' && (c < utf8.RuneSelf || !unicode.IsLetter(c))
 	}); i >= 0 {
@@ -191,7 +190,7 @@ func checkAttributeName(name string) error {
 	return nil
 }
 
-// notInName reports whether c may not stand in a queue's name.
+// notInName reports whether c is invalid in a queue name.
 func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
@@ -218,19 +217,19 @@ func checkAttributeValue(a queue.Attribute) error {
 	return nil
 }
 
-// numberForm is a decimal number: a sign, digits with a fraction, an exponent.
+// numberForm matches a decimal number with optional sign, fraction and exponent.
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
-// Bounds of a Number attribute ("Amazon SQS message metadata" of the developer guide): significant digits, and the
-// powers of ten between which its size lies.
+// Limits of a Number attribute (Amazon SQS Developer Guide, "Message metadata"): significant digits and powers of
+// ten.
 const (
 	maxDigits     = 38
 	smallestPower = -128
 	largestPower  = 126
 )
 
-// validNumber reports whether s is a decimal number within the bounds of SQS. Zeros at either end do not count as
-// digits.
+// validNumber reports whether s is a decimal number within the limits of SQS. Leading and trailing zeros do not count
+// as digits.
 func validNumber(s string) bool {
 	m := numberForm.FindStringSubmatch(s)
 	if m == nil || m[1]+m[2] == "" {

@@ -6,14 +6,12 @@ import (
 	"tendril/queue"
 )
 
-// ChangeVisibility applies the changes, one error for each; nil when all
-// succeeded. A message that is visible stays visible: on a standard queue the
-// change succeeds without effect, on a FIFO queue the receipt has expired. On a
-// standard queue an older receipt changes a message in flight too. The
-// total since the receive stays below 12 hours. An unread message is as if that
-// receive had not been, but for its receipt, which stays good while it is hidden.
+// ChangeVisibility applies visibility changes. It returns nil if all succeeded, else one error per change. The total
+// since the receive must stay below 12 hours. A visible message stays visible: on a standard queue the change has no
+// effect, on a FIFO queue the receipt handle has expired. On a standard queue an earlier receipt handle works too.
+// Unread makes the receive not count; its receipt handle stays valid while the message is hidden.
 //
-// The change holds at once, and over a restart from a moment later.
+// Changes take effect at once and become durable shortly after.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	live, err := q.live(ctx, len(changes))
 	if err != nil {
@@ -48,8 +46,8 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// change applies one change. Of a message that may be here although memory knows nothing of
-// it, it returns the key: it is visible, so nothing changes. The lock is held.
+// change applies one change. If the message may exist but is not in memory, it returns the key: the message is then
+// visible, so the change has no effect. The lock is held.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {
@@ -82,7 +80,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	return 0, nil
 }
 
-// uncount undoes what the latest receive counted, once. The lock is held.
+// uncount makes the latest receive not count. The lock is held.
 func (q *liveQueue) uncount(m *message) {
 	m.uncount()
 	if m.mark != 0 {

@@ -10,29 +10,28 @@ import (
 	"tendril/queue"
 )
 
-// request is one change of the store. The writer applies many in one
-// transaction, commits, and then tells them in the same order.
+// request is a change of the store. The writer applies many in one transaction, commits, and then calls their
+// onCommit in the same order.
 type request interface {
-	// apply makes the change in the transaction. It may run again after a
-	// rollback. An error fails the whole transaction; a request that
-	// cannot be granted notes that for itself and changes nothing.
+	// apply makes the change in the transaction. It may run again after a rollback. An error fails the whole
+	// transaction; a request that must be refused records that and changes nothing.
 	apply(t *tx) error
-	// onCommit learns how the commit went and publishes the change to memory. It returns
-	// what the caller is told: err, or a refusal of its own.
+	// onCommit receives the commit's error and publishes the change to memory. It returns the result for the caller:
+	// err or a refusal.
 	onCommit(err error) error
 }
 
-// needs are what a request asks of its commit.
+// needs are a request's requirements for its commit.
 type needs struct {
-	durable bool // the commit must be on the disk before onCommit
-	space   bool // the change takes up space: it is refused when the disk is full
+	durable bool // must be on disk before onCommit
+	space   bool // uses disk space: refused if the disk is full
 }
 
-// pendingRequest is a request on its way through the writer.
+// pendingRequest is a request waiting for its commit.
 type pendingRequest struct {
 	request request
 	needs   needs
-	done    chan error // learns the end; nil if no caller waits
+	done    chan error // receives the result; nil if no caller waits
 }
 
 func finishAll(group []pendingRequest, err error) {
@@ -44,8 +43,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative act. run makes it in the
-// transaction; after, if not nil, publishes it when it is on disk.
+// change is the request of an administrative action. run applies it; after, if not nil, publishes it once committed.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -60,29 +58,28 @@ func (c *change) onCommit(err error) error {
 	return err
 }
 
-// change makes an administrative change and waits for its end.
+// change performs an administrative change and waits for its commit.
 func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
-// writer is the one goroutine that writes to the store. It takes what is
-// pending into one transaction; the wait for the disk itself gathers the next
-// group.
+// writer is the goroutine that writes to the store. It commits all pending requests in one transaction; while it
+// waits for the disk, the next group accumulates.
 type writer struct {
 	b       *Broker
-	restore func() error  // opens the store, checks it, and brings memory in line with it
-	wake    chan struct{} // holds one token while something is pending
-	done    chan struct{} // closed when the goroutine has ended
+	restore func() error  // reopens the store; see Broker.restore
+	wake    chan struct{} // holds a token while requests are pending
+	done    chan struct{} // closed when the goroutine has exited
 	tx      *tx
 	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []pendingRequest
 	spare   []pendingRequest // the last group's slice, for reuse
 	closed  bool
-	failure error // why nothing is accepted now
+	failure error // why requests are rejected, or nil
 }
 
-// groupLimit is the largest number of requests in one transaction.
+// groupLimit is the maximum number of requests in one transaction.
 const groupLimit = 512
 
 func newWriter(b *Broker, restore func() error) *writer {
@@ -90,8 +87,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit hands a request over; onCommit will be called on it, and done, if not nil, learns
-// its answer. It fails at once when the broker is closed or the store has failed.
+// submit queues a request. The writer will call its onCommit and send the result to done, unless nil. submit fails if
+// the broker is closed or the store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,15 +103,14 @@ func (w *writer) submit(r request, n needs, done chan error) error {
 	return nil
 }
 
-// failed says why nothing is accepted now; nil while all is well.
+// failed returns the reason that requests are rejected, or nil.
 func (w *writer) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure
 }
 
-// do submits a request and waits for its end, or for ctx's: then the request goes
-// on alone.
+// do submits a request and waits for its result, or until ctx is done; the request then continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -139,8 +135,7 @@ func (w *writer) signal() {
 	}
 }
 
-// close refuses what comes from now on, commits what is pending and waits for
-// the goroutine to end.
+// close rejects further requests, commits the pending ones and waits for the goroutine to exit.
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -149,7 +144,6 @@ func (w *writer) close() {
 	<-w.done
 }
 
-// run is the writer's goroutine.
 func (w *writer) run() {
 	defer close(w.done)
 	defer w.upkeep.timer.Stop()
@@ -174,12 +168,11 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is how often in a row yielding may bring nothing.
+// gatherYields is the number of yields in a row without a new request after which next stops gathering.
 const gatherYields = 4
 
-// next takes the next group. It first lets the callers that are about to submit do so,
-// and yields while that brings more: without an fsync to wait for, groups would
-// otherwise be small.
+// next takes the next group. It first yields to callers about to submit, as long as that brings more requests:
+// without an fsync to wait for, groups would otherwise be small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,14 +190,13 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit brings a group to disk and tells its requests. On a full disk what takes up
-// space is refused and the rest tried again alone; any other failure is fatal
-// for the file: see fail.
+// commit commits a group and notifies its requests. On a full disk it refuses requests that use space and retries the
+// others. Any other failure is fatal for the file; see fail.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()
 		if justLow {
-			// While there is space for it; later deletes need none then.
+			// Checkpoint while there is space for it; later deletes then need none.
 			_ = w.b.store.Load().restartLog("RESTART")
 		}
 		if refusal != nil {
@@ -220,8 +212,8 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
-		// Deletes then need no more space than the log has. Without space for that
-		// either, they fail, and say so.
+		// With the log restarted, deletes reuse its space. If even the checkpoint lacks space, they fail and report
+		// it.
 		_ = w.b.store.Load().restartLog("RESTART")
 		if err = nil; len(group) > 0 {
 			err = w.tx.commit(w.b.store.Load(), group)
@@ -244,8 +236,7 @@ func (w *writer) commit(group []pendingRequest) {
 	}
 }
 
-// refuseGrowing refuses the requests of a group that take up space, and returns
-// the others.
+// refuseGrowing refuses requests that use disk space and returns the others.
 func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
 		if r.needs.space {
@@ -257,10 +248,9 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail handles a failed commit. What the disk did with it is unknown, and a
-// second fsync of the same file may report success for lost data: so nothing
-// is accepted until the file was closed, opened again, and found to hold all
-// that was ever acknowledged.
+// fail handles a failed commit. Its effect on the disk is unknown, and a second fsync of the same file may report
+// success despite lost data. So the writer rejects everything until the file has been reopened and verified to hold
+// all acknowledged data.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("The disk refused a write; the queues accept nothing until their file could be opened again and "+
 		"written. Look at the log and the disk.", cause)
@@ -274,10 +264,10 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 	w.reopen()
 }
 
-// reopen tries until the store is open and can be written, or the broker closes.
+// reopen retries until the store is open and writable, or the broker closes.
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
-	_ = w.b.store.Load().close() // it has failed already
+	_ = w.b.store.Load().close() // it has already failed
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
 		if err == nil {
@@ -298,25 +288,25 @@ func (w *writer) reopen() {
 	}
 }
 
-// pause waits, and reports whether the broker is closing.
+// pause waits and reports whether the broker is closing.
 func (w *writer) pause(wait time.Duration) bool {
 	select {
 	case <-time.After(wait):
-	case <-w.wake: // nothing is submitted now: it is closing, or the token of before
+	case <-w.wake: // requests are rejected now, so this is a close or a leftover token
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
 }
 
-// errFull refuses what takes up space on a full disk.
+// errFull refuses requests that use space on a full disk.
 var errFull = &queue.Error{
 	Code: queue.CodeStorageFull,
 	Message: "The disk that holds the queues has no space for more messages; receiving and deleting still work. Free " +
 		"some space, or drain a queue.",
 }
 
-// errLost refuses what the next start would not find.
+// errLost refuses changes that the next start would not find.
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,
