@@ -12,7 +12,7 @@ import (
 
 // Attempt is a failed delivery of a message.
 type Attempt struct {
-	At       time.Time `json:"at"` // end of the attempt
+	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
 	// Outcome, Status, Reason and Answer are copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
@@ -25,7 +25,6 @@ type Attempt struct {
 }
 
 const (
-	// keptAttempts is the number of attempts kept per message, the latest ones.
 	keptAttempts = 10
 	// Limits in bytes, of the response and of every other text of an attempt.
 	keptAnswer = 1 << 10
@@ -33,12 +32,11 @@ const (
 	// Attempts are written in batches of attemptBatch, or after attemptLinger.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
-	// mostAttempts is the number of unwritten attempts above which further ones are dropped.
+	// mostAttempts is the number of unwritten attempts beyond which new ones are dropped.
 	mostAttempts = 10_000
-	lossesEvery  = time.Minute // minimum interval between log lines about dropped attempts
+	lossesEvery  = time.Minute // between log lines about dropped attempts
 )
 
-// bounded returns the attempt as stored: in UTC, to the millisecond, with truncated texts.
 func (a Attempt) bounded() Attempt {
 	a.At, a.RetryAt = a.At.UTC().Truncate(time.Millisecond), a.RetryAt.UTC().Truncate(time.Millisecond)
 	a.Duration = a.Duration.Truncate(time.Microsecond)
@@ -62,8 +60,8 @@ func cutText(text string, limit int) string {
 }
 
 // RecordAttempt stores a failed delivery with its message, even if that has moved to another queue. name is the queue
-// the message was received from. The write is asynchronous: the attempt is lost if the process is killed first, the
-// disk is full or too many are pending.
+// it was received from. The write is asynchronous: the attempt is lost if the process is killed first, the disk is
+// full or too many are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -91,24 +89,22 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	b.attempts.add(b, it)
 }
 
-// attempted is an attempt to be written.
 type attempted struct {
-	origin  int64 // the message's original key
+	origin  int64
 	at      int64 // Unix milliseconds
 	line    string
 	reason  string     // see failureReason
 	home    *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
 	receipt receiptRow // only with home
-	again   bool       // only with home: memory knows of an earlier attempt
+	again   bool
 }
 
-// attemptLog batches attempts for the writer.
 type attemptLog struct {
 	mu      sync.Mutex
 	pending []attempted
-	waiting int // attempts in batches submitted to the writer
+	waiting int
 	alarm   alarm
-	lost    int       // since lostAt
+	lost    int
 	lostAt  time.Time // time of the last log line
 	latest  struct {  // a cache: most attempts fail like the previous one
 		attempt Attempt
@@ -116,7 +112,6 @@ type attemptLog struct {
 	}
 }
 
-// reasonOf returns failureReason, cached for the latest attempt.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -152,7 +147,7 @@ func (l *attemptLog) flush(b *Broker) {
 	l.submit(b)
 }
 
-// submit passes the pending attempts to the writer. The lock is held.
+// The lock is held.
 func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
@@ -166,7 +161,7 @@ func (l *attemptLog) submit(b *Broker) {
 	}
 }
 
-// lose counts dropped attempts and logs them at intervals. The lock is held.
+// The lock is held.
 func (l *attemptLog) lose(b *Broker, n int) {
 	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
@@ -174,7 +169,7 @@ func (l *attemptLog) lose(b *Broker, n int) {
 	}
 }
 
-// settle waits until earlier attempts are written, so that the next read includes them.
+// settle waits until pending attempts are written, so that the next read includes them.
 func (l *attemptLog) settle(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
@@ -186,7 +181,6 @@ func (l *attemptLog) settle(ctx context.Context, b *Broker) {
 	}
 }
 
-// attemptStore is the request that writes a batch of attempts.
 type attemptStore struct {
 	b     *Broker
 	items []attempted
@@ -211,7 +205,6 @@ func (s *attemptStore) apply(t *tx) error {
 	return err
 }
 
-// writeAttempt adds an attempt to its message's history.
 func (t *tx) writeAttempt(it *attempted) error {
 	written, err := t.writeAtHome(it)
 	if written || err != nil {
@@ -220,20 +213,19 @@ func (t *tx) writeAttempt(it *attempted) error {
 	return t.writeAnywhere(it)
 }
 
-// maxAppended is the size in bytes up to which a history grows by appending. Larger ones are rewritten without the
-// attempts that are no longer kept.
+// maxAppended is the size in bytes up to which a history grows by appending; larger ones are trimmed.
 const maxAppended = 4 << 10
 
-// firstAttempt inserts a message's first attempt. appendAttempt applies if the previous one failed for the same
-// reason in the same hour, which leaves the index and the counts of reasons unchanged.
+// appendAttempt applies if the previous attempt failed for the same reason in the same hour, which leaves the index
+// and the counts of reasons unchanged.
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeAtHome handles the common case in one statement and without reading: the message is still in its original
-// queue, and has no attempts or failed for the same reason before. It reports whether the case applied.
+// writeAtHome handles the common case without reading: the message is in its original queue, and has no attempts or
+// failed for the same reason before. It reports whether that was the case.
 func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
 	if it.home == nil || t.gone(it.home) || keySeq(it.origin) <= it.home.disk.floor {
 		return false, nil
@@ -250,14 +242,12 @@ func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt inserts a row in receipts for a message that was never moved. The row marks that attempts exist;
-// without it, they would outlive the message.
+// writeReceipt marks a message that was never moved as having attempts. Otherwise they would outlive it.
 func (t *tx) writeReceipt(it *attempted) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
-// attemptedRow is the stored state of a message that an attempt is recorded for.
 type attemptedRow struct {
 	found, received bool // received means it has a row in receipts
 	moved           bool // it came from another queue
@@ -267,7 +257,7 @@ type attemptedRow struct {
 	hasAttempts     bool
 }
 
-// attemptedTexts find a message by its origin, in its original queue or elsewhere, and ignore purged messages.
+// attemptedTexts find a message by its origin, in its original queue or elsewhere, unless it was purged.
 var attemptedTexts = [...]string{attemptedText(`m.id = ?1 AND m.origin IS NULL`), attemptedText(`m.origin = ?1`)}
 
 func attemptedText(where string) string {
@@ -290,7 +280,7 @@ func (t *tx) findAttempted(origin int64) (found attemptedRow, err error) {
 	return found, err
 }
 
-// writeAnywhere handles every other case, wherever the message is now.
+// writeAnywhere handles the other cases.
 func (t *tx) writeAnywhere(it *attempted) error {
 	m, err := t.findAttempted(it.origin)
 	if err != nil || !m.found || !m.moved && !m.received && it.home == nil {
@@ -317,7 +307,6 @@ func (t *tx) writeAnywhere(it *attempted) error {
 	return err
 }
 
-// line encodes the attempt as one line of a history.
 func (a *Attempt) line() string {
 	var line strings.Builder
 	encoder := json.NewEncoder(&line)
@@ -328,7 +317,6 @@ func (a *Attempt) line() string {
 	return line.String()
 }
 
-// lastLines returns at most limit lines from the end of a history.
 func lastLines(history string, limit int) string {
 	for strings.Count(history, "\n") > limit {
 		_, history, _ = strings.Cut(history, "\n")
@@ -336,7 +324,6 @@ func lastLines(history string, limit int) string {
 	return history
 }
 
-// readHistory decodes the kept attempts, oldest first, and skips unreadable ones.
 func readHistory(history string) (all []Attempt) {
 	for line := range strings.Lines(lastLines(history, keptAttempts)) {
 		var a Attempt
@@ -347,8 +334,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. A
-// dead-lettered message gets a row even without attempts, so that it is counted by the hour.
+// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. Dead
+// letters get a row even without attempts, so that they are counted by the hour.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

@@ -20,7 +20,6 @@ func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[strin
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
 }
 
-// setAttributes implements SetAttributes. The queue is being administered.
 func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	old := q.settings()
 	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
@@ -50,8 +49,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// writeSettings stores settings. A new delay of a FIFO queue is also applied to its messages, counted from their sent
-// time; only messages from the last 15 minutes can be affected.
+// writeSettings also applies a new delay of a FIFO queue to its messages, counted from their sent time. Only messages
+// from the last 15 minutes can be affected.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -73,7 +72,6 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	return err
 }
 
-// reconfigured publishes new settings.
 func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
 	if set.fifo && old.delay != set.delay {
 		defer q.reload()
@@ -120,8 +118,8 @@ func (q *liveQueue) reload() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns every attribute of a queue under its SQS name, including QueueArn, CreatedTimestamp,
-// LastModifiedTimestamp and the three ApproximateNumberOf counts, which are exact here.
+// Attributes returns all attributes of a queue under their SQS names, including QueueArn, the timestamps and the
+// ApproximateNumberOf counts, which are exact here.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -195,7 +193,6 @@ func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }
 
-// checkTags validates the added tags and the resulting number of tags.
 func checkTags(name string, all, added map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {

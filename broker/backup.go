@@ -28,8 +28,7 @@ const (
 	ReplacedLogFile = ReplacedFile + "-wal"
 )
 
-// Inspect returns the queues in a data directory, sorted by name, or none if it has no database. Another process may
-// be using the directory.
+// Inspect returns the queues in a data directory, sorted by name. Another process may be using the directory.
 func Inspect(dir string) (queues []StoredQueue, err error) {
 	path := filepath.Join(dir, databaseName)
 	if sizeOf(path) <= 0 {
@@ -43,8 +42,8 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a consistent snapshot of a data directory's database to a new file and verifies the copy. A process
-// using the directory continues undisturbed.
+// Backup writes a snapshot of a data directory's database to a new file and verifies it. A process using the
+// directory continues undisturbed.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -62,8 +61,8 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// afterBackup advances the counters of a restored database far beyond the backup's, so that message IDs and receipt
-// handles issued after the backup are never issued again.
+// afterBackup advances the counters of a restored database so far that message IDs and receipt handles issued since
+// the backup are never reused.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
@@ -113,7 +112,6 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	return queues, recordCreation(dir)
 }
 
-// copyDatabase copies a database to a new file, runs script on the copy and verifies it.
 func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	source, err := openOther(from)
 	if err != nil {
@@ -161,7 +159,6 @@ func verifyCopy(path, script string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// openOther opens a database that this process does not serve.
 func openOther(path string) (*conn, error) {
 	err := datadir.CheckFile(path)
 	if err != nil {
@@ -184,7 +181,7 @@ func openOther(path string) (*conn, error) {
 	return c, nil
 }
 
-// storedQueues lists the queues; with verify, it also checks every message's checksum.
+// storedQueues lists the queues. verify checks every message's checksum.
 func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
 	counted, err := readCounters(c)
 	if err != nil {

@@ -17,7 +17,7 @@ type Options struct {
 	// Events are the broker's callbacks; nil means none.
 	Events *Events
 
-	vfs    string        // SQLite VFS; "" means the default
+	vfs    string
 	limits *memoryLimits // nil means the default limits
 }
 

@@ -30,7 +30,7 @@ type Stored struct {
 	Until time.Time
 	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
-	// Attempts are the last failed deliveries, oldest first; see [Broker.RecordAttempt].
+	// Attempts are the last failed deliveries, oldest first.
 	Attempts []Attempt
 }
 
@@ -181,7 +181,6 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	return Stored{}, errNoMessage(name, id)
 }
 
-// keyOf returns the key of a message in this queue, or 0 if it is not there.
 func (x *index) keyOf(c *conn, id string) (key int64, err error) {
 	origin, ok := x.broker.seal.origin(strings.TrimSpace(id))
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection with its prepared statements, for one goroutine at a time. It uses the driver
-// directly: the pool, locks and conversions of database/sql would cost more than the statements.
+// conn is an SQLite connection with its prepared statements, for one goroutine at a time. It bypasses database/sql
+// because its pool, locks and conversions cost more than the statements.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
@@ -35,8 +35,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close finalizes the statements before the connection: an open statement keeps the connection open, and SQLite
-// removes its log only when the last connection closes.
+// close finalizes the statements first: they keep the connection open, and SQLite removes its log only when the last
+// connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -46,13 +46,12 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.raw.Close())...)
 }
 
-// script runs SQL without preparing it.
 func (c *conn) script(text string) error {
 	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
 	return err
 }
 
-// exec runs a statement, prepared on first use, and returns the number of changed rows.
+// exec prepares a statement on first use, runs it and returns the number of changed rows.
 func (c *conn) exec(text string, args ...any) (int64, error) {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run executes a statement unless *err is set already, and stores its error there.
+// run is a no-op if *err is already set.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)
@@ -90,7 +89,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query runs a statement, prepared on first use, and calls each for every row. The row is reused.
+// query prepares a statement on first use and calls each for every row. The row is reused.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -121,7 +120,6 @@ func (c *conn) integer(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// finds reports whether a query yields a row.
 func (c *conn) finds(text string, args ...any) (found bool, err error) {
 	err = c.query(func(row) { found = true }, text, args...)
 	return found, err
@@ -131,7 +129,7 @@ func (c *conn) exists(key int64) (bool, error) {
 	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
 }
 
-// prepare returns the prepared statement and stores its arguments in c.args.
+// prepare also stores the arguments in c.args.
 func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	c.args = c.args[:0]
 	for i, v := range args {

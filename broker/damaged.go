@@ -3,7 +3,7 @@ package broker
 import "tendril/queue"
 
 // withhold keeps a damaged message from being delivered until it is deleted or replaced. It stays on disk and in the
-// ledger; on a FIFO queue its group continues without it. It is logged once per process.
+// ledger; a FIFO group continues without it. It is logged once per process.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

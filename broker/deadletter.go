@@ -8,28 +8,25 @@ import (
 	"tendril/queue"
 )
 
-// transfer is the request that moves messages to other queues in one transaction: to the dead-letter queue, or where
-// an operator sends them.
+// transfer is the request that moves messages to other queues: to the dead-letter queue, or for an operator.
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem
 	dead  bool // dead-lettering, not an operator's move
 }
 
-// moved returns the items that were moved.
 func (t *transfer) moved() []*transferItem {
 	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
 
 func (t *transfer) departed() int { return len(t.moved()) }
 
-// transferItem is one message of a transfer.
 type transferItem struct {
 	m      *message // leaving; a claim if the message is not in memory
 	to     *liveQueue
 	toDead bool   // to is a dead-letter queue
 	record record // the new row, without content
-	due    int64  // of the previous row
+	due    int64
 	moved  bool
 }
 
@@ -69,7 +66,6 @@ func (t *transfer) apply(x *tx) error {
 	return nil
 }
 
-// left returns the counter for messages that left.
 func (t *transfer) left(k *counters) *int64 {
 	if t.dead {
 		return &k.deadLettered
@@ -138,7 +134,6 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// enter publishes a moved message in its new queue.
 func (it *transferItem) enter() {
 	q := it.to
 	q.mu.Lock()
@@ -157,7 +152,7 @@ func (q *Queue) TakesDeadLetters(last bool) bool {
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
 }
 
-// deadLetterQueue returns the target of a queue's redrive policy, or nil if there is no policy or target.
+// deadLetterQueue returns the target of a queue's redrive policy, or nil.
 func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	policy := of.settings().redrive
 	if policy == nil {
@@ -168,7 +163,7 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 
 // DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each must be
 // in flight and carry its newest receipt handle. It returns nil if all were moved, else one error per letter. It
-// neither records an attempt ([Broker.RecordAttempt] does) nor reports an event, since the caller knows.
+// reports no event and records no attempts ([Broker.RecordAttempt]).
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -240,8 +235,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns a queue's redrive policy: the name of its dead-letter queue ("" if missing) and the maximum receive
-// count (0 without a policy). The error is [queue.ErrNoQueue].
+// Redrive returns the name of a queue's dead-letter queue ("" if missing) and its maximum receive count (0 without a
+// policy). The error is [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -257,8 +252,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of the dead-letter queue if a queue's redrive policy names one that does
-// not exist, else "". Messages of such a queue are retried until their retention ends.
+// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if it does not exist, else "".
+// Messages of such a queue are retried until their retention ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -271,8 +266,6 @@ func (b *Broker) MissingDeadLetterQueue(name string) string {
 	return policy.target[strings.LastIndexByte(policy.target, ':')+1:]
 }
 
-// checkRedrive rejects a redrive policy if its target does not exist, is of the other type or does not permit this
-// queue.
 func (b *Broker) checkRedrive(name string, set *settings, value string) error {
 	if set.redrive == nil {
 		return nil

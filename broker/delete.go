@@ -65,7 +65,6 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 
 const receiptExpired = "The receipt handle has expired."
 
-// open decodes a receipt handle of this queue. The lock is held.
 func (x *index) open(work *block, handle string) (receipt, error) {
 	r, err := x.broker.seal.open(work, handle)
 	if err == nil && r.key>>seqBits != x.number {
@@ -74,18 +73,16 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayBeHere reports whether the message of a receipt may exist although memory does not hold it. That happens if the
-// receipt predates this opening of the store and its receive was not stored. The message is then visible. The lock is
-// held.
+// mayBeHere reports whether a message that is not in memory may exist: the receipt predates the last opening of the
+// store and its receive was not stored. The message is then visible. The lock is held.
 func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
-// olderReceipt is such a receipt, with its index in the call.
+// olderReceipt is such a receipt.
 type olderReceipt struct {
 	entry int
 	key   int64
 }
 
-// answerOlder calls answer for each entry with whether the message exists.
 func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
 	if len(older) == 0 {
 		return nil
@@ -102,7 +99,7 @@ func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found 
 	})
 }
 
-// answers returns the errors of a call's entries: nil if all succeeded, or whole for every entry if the call failed.
+// answers returns nil if all entries succeeded, and whole for every entry if the call failed.
 func answers(errs []error, whole error) []error {
 	if whole != nil {
 		return sameError(whole, len(errs))
@@ -113,11 +110,10 @@ func answers(errs []error, whole error) []error {
 	return errs
 }
 
-// sameError returns the same error for n entries.
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by ID for an operator and returns their number. It skips IDs that are gone or being
-// deleted. The messages count as purged.
+// DeleteMessages removes messages by ID for an operator and returns their number. They count as purged. IDs that are
+// gone or being deleted are skipped.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -134,13 +130,12 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	return r.counted, nil
 }
 
-// removal is the request that removes messages, by receipt (Delete, Expire) or by an operator.
 type removal struct {
 	q        *liveQueue
 	messages []*message             // leaving; a claim if the message is not in memory
 	account  func(*counters) *int64 // the counter to increment
 	counted  int                    // messages removed; others were already gone
-	dues     []int64                // of claimed messages
+	dues     []int64
 }
 
 func (r *removal) departed() int { return r.counted }

@@ -13,12 +13,12 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard watches the disk's free space. When it falls below a reserve, sends are refused so that deletes can
-// continue, since these need space in the log and in the database. In case other programs fill the disk completely,
-// it keeps a file as large as the log, which can be removed to free space.
+// diskGuard refuses sends while free space is below a reserve, so that deletes, which need space in the log and
+// database, can continue. In case other programs fill the disk completely, it also keeps a file as large as the log,
+// which it removes to free space.
 //
 // Sends and administration are also refused while the open files are not the ones in the data directory (removed,
-// moved, unmounted or replaced), because the next start would not find their changes. Receives and deletes continue.
+// moved, unmounted or replaced), because the next start would not find their changes.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger
@@ -27,15 +27,15 @@ type diskGuard struct {
 	checked  time.Time
 	isLow    bool
 	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // the directory, the database and, while the store is open, its log
-	lost     error            // how the open files differ from the directory's; nil if they are the same
+	files    datadir.Identity // the directory, the database and, while the store is open, the log
+	lost     error            // how the open files differ from the directory's, or nil
 }
 
 const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is the interval of checking the directory without sends.
+	// watchEvery is the interval of checking the directory when there are no sends.
 	watchEvery = 5 * time.Second
 )
 
@@ -43,7 +43,7 @@ func newDiskGuard(dir string, log *slog.Logger) *diskGuard {
 	return &diskGuard{dir: dir, log: log, free: freeSpace}
 }
 
-// opened records the identity of the store's files after it was opened and written to.
+// opened records the identity of the store's files.
 func (r *diskGuard) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing drops the log from the watched files, since closing the store removes it, and checks the others.
+// closing stops watching the log, which is removed when the store closes, and checks the other files.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,6 @@ func (r *diskGuard) closing() error {
 	return r.refreshLost()
 }
 
-// watch checks the directory until stopped is closed.
 func (r *diskGuard) watch(stopped <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -73,14 +72,14 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 	}
 }
 
-// checkFiles returns how the open files differ from those in the data directory; nil if they are the same.
+// checkFiles returns how the open files differ from those in the data directory, or nil.
 func (r *diskGuard) checkFiles() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refreshLost()
 }
 
-// refreshLost updates and returns r.lost, and logs when it changes. The lock is held.
+// refreshLost updates r.lost and logs changes. The lock is held.
 func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
@@ -93,7 +92,7 @@ func (r *diskGuard) refreshLost() error {
 	return r.lost
 }
 
-// freeSpace returns the bytes available to ordinary users and the size of the file system.
+// freeSpace returns the bytes available to ordinary users and the file system's size.
 func freeSpace(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -103,7 +102,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns why sends are refused, or nil if they are accepted. justLow reports that space has just run low.
+// refusal returns the reason sends are refused, or nil. justLow reports that space has just run low.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +119,6 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
-// grown measures at once if the log, now of the given length, has outgrown the reserve file.
 func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +127,7 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logShrunk shrinks the reserve file after the log has shrunk.
+// logShrunk shrinks the reserve file with the log.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,14 +137,14 @@ func (r *diskGuard) logShrunk() {
 	}
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
-		return // keeps its size
+		return
 	}
 	if errors.Join(f.Truncate(want), f.Close()) == nil {
 		r.reserved = want
 	}
 }
 
-// wanted returns the desired size of the reserve file: the log's size, rounded up, and another megabyte.
+// wanted returns the log's size, rounded up, plus another megabyte.
 func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
@@ -155,15 +153,13 @@ func (r *diskGuard) wanted() int64 {
 	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
-// tight reports whether space was low at the last measurement.
 func (r *diskGuard) tight() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isLow
 }
 
-// measure checks the files and the free space, updates r.isLow, and grows the reserve file with the log. An error
-// counts as enough space. The lock is held.
+// measure also grows the reserve file with the log. Errors count as enough space. The lock is held.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -182,7 +178,6 @@ func (r *diskGuard) measure() {
 	}
 }
 
-// reserve gives the reserve file size bytes of allocated blocks.
 func (r *diskGuard) reserve(size int64) error {
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
@@ -194,7 +189,6 @@ func (r *diskGuard) reserve(size int64) error {
 	return nil
 }
 
-// giveUpReserve removes the reserve file because the disk is full.
 func (r *diskGuard) giveUpReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,16 +203,15 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log's length in pages at which it is checkpointed; checkpointLeast applies to tiny
-	// disks.
+	// checkpointPages is the log's length that triggers a checkpoint; checkpointLeast applies to tiny disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// logLimit is the length in bytes to which a restarting log is truncated. It is longer than a usual log because
-	// overwriting a file is faster than extending it.
+	// logLimit is the length in bytes to which a restarting log is truncated. It exceeds the usual length because
+	// overwriting is faster than extending.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 
-// logPages returns the log's length at which it is checkpointed, which is shorter on a small disk.
+// logPages returns the log's length that triggers a checkpoint.
 func (r *diskGuard) logPages() int64 {
 	_, total, err := r.free(r.dir)
 	if err != nil {
@@ -227,7 +220,6 @@ func (r *diskGuard) logPages() int64 {
 	return min(checkpointPages, max(checkpointLeast, total/64/pageSize))
 }
 
-// writeZeros overwrites the first size bytes of a file.
 func writeZeros(f *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(zeros)) {

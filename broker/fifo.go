@@ -9,19 +9,18 @@ import (
 )
 
 // fifoOrder is the delivery order of a FIFO queue. Messages of a group are delivered strictly in order, and not while
-// an earlier one is in flight. A new group's turn is the position of its first message. After a delivery its next
-// turn is behind all groups that have messages once it can deliver again.
+// an earlier one is in flight. A new group's turn is the position of its first message. After a delivery, its next
+// turn is behind all groups with messages at the time it can deliver again.
 type fifoOrder struct {
 	groups  map[string]*group
-	ready   indexed[*group] // by turn
+	ready   indexed[*group]
 	waiting indexed[*group] // by the end of the first message's delay
 	fresh   int
-	newest  int64 // the largest key queued so far
+	newest  int64
 	given   int64 // number of deliveries from any group
 	partial bool  // reset, and not all messages have been read again
 }
 
-// group is a message group with messages in memory.
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
@@ -47,7 +46,7 @@ func (g *group) turnBefore(other *group) bool {
 	return at < otherAt || at == otherAt && g.given < other.given
 }
 
-// locked reports whether an earlier message than the first is in flight.
+// locked reports whether a message before the first one is in flight.
 func (g *group) locked() bool { return len(g.out) > 0 && g.messages[0].key > g.out[0] }
 
 func newFIFO() *fifoOrder {
@@ -89,7 +88,6 @@ func (f *fifoOrder) forget(m *message) {
 	f.place(m.group)
 }
 
-// hold records that a message was taken.
 func (g *group) hold(m *message) {
 	m.holds = true
 	at, _ := slices.BinarySearch(g.out, m.key)
@@ -122,7 +120,6 @@ func (f *fifoOrder) resume(m *message) {
 	f.place(m.group)
 }
 
-// queue inserts a message into its group by key.
 func (f *fifoOrder) queue(m *message) {
 	g := m.group
 	m.queued = true
@@ -134,7 +131,7 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place puts a group into the heap for its state, if any.
+// place puts a group into the heap that matches its state.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -167,7 +164,6 @@ func (f *fifoOrder) place(g *group) {
 	}
 }
 
-// pop removes the first message of a group.
 func (f *fifoOrder) pop(g *group) {
 	m := g.messages[0]
 	g.messages[0] = nil
@@ -189,8 +185,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom takes as many messages from one group as allowed. It stops at a message that is dead-lettered, since the
-// following ones wait until it has moved.
+// takeFrom stops at a message that is dead-lettered, since the following ones wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	before, given := int64(math.MaxInt64), false
 	if len(g.out) > 0 {
@@ -232,8 +227,8 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// maxEmptyGroups is the number of groups up to which empty ones are kept after a reset, so that they keep their turn
-// when their messages are read again.
+// maxEmptyGroups limits the empty groups kept after a reset. They keep their turn until their messages are read
+// again.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {
@@ -252,7 +247,7 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete removes empty groups after all messages of the queue have been read again.
+// complete removes empty groups once all messages are in memory again.
 func (f *fifoOrder) complete() {
 	if f.partial {
 		f.partial = false

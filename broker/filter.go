@@ -33,7 +33,6 @@ func (f *Filter) IsZero() bool {
 		f.Reason == nil && f.Through == 0
 }
 
-// reach returns the last key of a queue that can match, at most high.
 func (f *Filter) reach(queue, high int64) int64 {
 	if f.Through <= 0 || f.Through > maxSeq {
 		return high
@@ -46,8 +45,7 @@ type condition struct {
 	text             string
 	args             []any
 	attribute, value string
-	// reason selects messages through the table of attempts, unless it is "".
-	reason string
+	reason           string
 }
 
 func (b *Broker) condition(f *Filter) (c condition) {
@@ -90,10 +88,9 @@ func (b *Broker) condition(f *Filter) (c condition) {
 	return c
 }
 
-// encodedText encodes a text like encodeAttributes.
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// chunk returns the SQL condition for the next rows after a key, up to the given number.
+// chunk returns the SQL condition for the given number of rows after a key.
 func (c *condition) chunk(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
@@ -102,8 +99,7 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits reports whether a preselected row has the attribute with the value. r.attributes must be loaded; unreadable
-// attributes do not match.
+// admits checks the attribute of a preselected row. r.attributes must be loaded; unreadable attributes do not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true
@@ -114,14 +110,13 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching reads up to limit matching rows after a key. It looks at no more than browseChunk rows and returns the
-// last key it looked at, or 0 at the end.
+// scanMatching reads up to limit matching rows after a key. It examines at most browseChunk rows; last is the last
+// one, or 0 at the end.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
 	if sel.text != "" {
 		n := int64(0)
-		// If most rows match, reading a few more than limit is enough.
 		n, last, end, err = c.countChunk(after, high, sel, min(browseChunk, 10*limit))
 		if err != nil || n == 0 && !end {
 			return nil, last, err
@@ -141,8 +136,8 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// countChunk counts the SQL matches among the next rows after a key. last is the last key, and end means that no more
-// rows follow.
+// countChunk counts the SQL matches among the next rows after a key. last is the key of the last row, and end means
+// that no more rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) { n, last, end = row.int(0), row.int(1), row.int(2) < int64(rows) },
@@ -152,11 +147,9 @@ func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last i
 	return n, last, end, err
 }
 
-// matchColumns omits the bodies.
 const matchColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
 	attributes, NULL`
 
-// columns returns the columns that the condition needs.
 func (c *condition) columns() string {
 	if c.attribute != "" {
 		return matchColumns
@@ -164,8 +157,8 @@ func (c *condition) columns() string {
 	return headColumns
 }
 
-// Count returns the number of messages that match a filter. If it takes longer than within, it stops: n is then a
-// lower bound and exact is false.
+// Count returns the number of messages that match a filter. If counting takes longer than within, n is a lower bound
+// and exact is false.
 func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n int64, exact bool, err error) {
 	live, err := q.live(ctx, 0)
 	if err != nil {
@@ -202,7 +195,6 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-// countMatching counts the matches among the next rows after a key.
 func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute != "" {
 		rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)

@@ -15,7 +15,7 @@ import (
 )
 
 // A key is the primary key of a message: the queue's number in the high bits, the position in the queue in the low
-// bits. A queue is thus a contiguous range; sends append at its right edge and deletes free its left edge.
+// bits. Each queue is a contiguous range: sends append at its right edge, deletes free its left edge.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -43,8 +43,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer for one cipher block. Callers pass it down because arguments of a cipher escape to the
-// heap.
+// block is a scratch buffer, passed down because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
 // Domain separation for the uses of the secret.
@@ -54,8 +53,7 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function of words and a domain: a chain of one AES block per word. It returns the first half
-// of out.
+// prf is a pseudo-random function: a chain of one AES block per word. It returns the first half of out.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -70,8 +68,7 @@ const (
 	idLowMask  = 1<<62 - 1 // the second half without the UUID variant
 )
 
-// messageID returns the ID of the message sent under a key: a version 4 UUID that looks random and can be decoded to
-// the key.
+// messageID returns the ID of the message sent under a key: a version 4 UUID that looks random but encodes the key.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
@@ -103,15 +100,14 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. Since the key contains the queue, a handle is invalid on other queues.
+// receipt is a decoded receipt handle. Since the key contains the queue, other queues reject it.
 type receipt struct {
 	key    int64
 	serial uint32 // the message's receive count at that receive
 	epoch  uint32 // increases each time the store is opened
 }
 
-// receiptSize is the size of a receipt and its 128-bit authentication code before base64. Forging or changing a
-// handle requires the store's secret.
+// receiptSize is the size of a receipt and its 128-bit authentication code before base64.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {
@@ -126,7 +122,7 @@ func (s seal) handle(work *block, r receipt) string {
 	return string(text[:])
 }
 
-// open verifies and decodes a handle. It returns ReceiptHandleIsInvalid for a handle that this store did not issue.
+// open verifies and decodes a handle. It returns ReceiptHandleIsInvalid for handles of other stores.
 func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {
@@ -144,13 +140,11 @@ func (s seal) open(work *block, handle string) (receipt, error) {
 	return receipt{key: int64(first), serial: uint32(second >> 32), epoch: uint32(second)}, nil
 }
 
-// errHandle rejects a handle that this queue did not issue.
 func errHandle(handle string) error {
 	return queue.Errorf(queue.CodeReceiptHandleIsInvalid, `The input receipt handle "%s" is not a valid receipt handle.`,
 		clip(handle))
 }
 
-// errReceipt rejects a handle that is no longer valid.
 func errReceipt(handle, reason string) error {
 	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s",
 		clip(handle), reason)

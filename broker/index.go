@@ -6,7 +6,7 @@ import (
 )
 
 // index holds a queue's state in memory: the counters, the next visible messages (the window), and every message that
-// was received and is still in the queue. Callers hold the queue's lock.
+// was received and is still there. Callers hold the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
@@ -14,7 +14,7 @@ type index struct {
 	counters counters           // as committed
 	cutoff   int64              // stamp: the sweep owns fresh messages sent before this
 	held     map[int64]*message // received before, leaving or damaged
-	damaged  int                // number of damaged messages in held
+	damaged  int
 	order    deliveryOrder
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
@@ -28,8 +28,7 @@ func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 // last returns the key of the newest message, or low if there is none.
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// published reports whether a row counts: it was not purged, and its request has been notified of the commit. Readers
-// of the database see a row slightly earlier.
+// published reports whether a row counts: it was not purged, and its request has been notified of the commit.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
 func newIndex(b *Broker, number int64, fifo bool) index {
@@ -44,8 +43,7 @@ func (x *index) newOrder() {
 	}
 }
 
-// newMessage returns the in-memory entry of a row, with its group or tenant and, if the cache has room, its content.
-// A due of 0 means no delay.
+// newMessage returns the in-memory entry of a row.
 func (x *index) newMessage(r *record) *message {
 	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		arrived: int32(r.received), count: int32(r.received), first: r.first}
@@ -58,8 +56,7 @@ func (x *index) newMessage(r *record) *message {
 	return m
 }
 
-// assignGroup sets the message's group (FIFO) or tenant (standard). If there are many tenants, it first removes those
-// without messages.
+// assignGroup sets the message's group (FIFO) or tenant (standard).
 func (x *index) assignGroup(m *message, r *record) {
 	switch order := x.order.(type) {
 	case *fifoOrder:
@@ -72,8 +69,7 @@ func (x *index) assignGroup(m *message, r *record) {
 	}
 }
 
-// cacheContent caches and accounts for a row's content if it is small and the shared cache has room. [index.drop]
-// undoes it.
+// cacheContent caches small contents while the shared cache has room.
 func (x *index) cacheContent(m *message, r *record) {
 	if !r.whole || r.size > keepContent {
 		return
@@ -86,7 +82,6 @@ func (x *index) cacheContent(m *message, r *record) {
 	m.content = r
 }
 
-// drop removes a message's content from the cache.
 func (x *index) drop(m *message) {
 	if m.content != nil {
 		x.broker.memory.content.Add(-m.content.footprint())
@@ -94,7 +89,6 @@ func (x *index) drop(m *message) {
 	}
 }
 
-// endFlight makes a message visible again.
 func (x *index) endFlight(m *message) {
 	x.stopFlight(m)
 	if !m.leaving && !m.gone {
@@ -102,7 +96,7 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight hides a message until its deadline. resumed means it was already in flight before the store was opened.
+// startFlight hides a message until its deadline. resumed means that it was in flight before the store was opened.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -123,7 +117,6 @@ func (x *index) stopFlight(m *message) {
 	}
 }
 
-// remove forgets a message that left the queue.
 func (x *index) remove(m *message) {
 	m.gone, m.leaving = true, false
 	x.stopFlight(m)
@@ -139,7 +132,6 @@ func (x *index) remove(m *message) {
 	x.order.forget(m)
 }
 
-// keep cancels a message's leaving.
 func (x *index) keep(m *message) {
 	switch m.leaving = false; {
 	case m.claimed:
@@ -152,7 +144,7 @@ func (x *index) keep(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory until keep is called, with an entry without content.
+// claim reserves a message that is not in memory, with an entry without content, until keep is called.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -160,14 +152,12 @@ func (x *index) claim(key int64) *message {
 	return m
 }
 
-// resume restores a message that was in flight before the store was opened.
 func (x *index) resume(m *message) {
 	m.until = min(m.until, x.broker.clock.now()+int64(maxFlight))
 	x.startFlight(m, true)
 	x.order.resume(m)
 }
 
-// clear forgets all messages.
 func (x *index) clear() {
 	for _, m := range x.held {
 		m.gone = true
@@ -189,7 +179,6 @@ func (x *index) clear() {
 	w.dueRead = w.dueSeen
 }
 
-// memory counts the messages that all queues hold in memory.
 type memory struct {
 	limits  memoryLimits
 	fresh   atomic.Int64 // fresh messages
@@ -198,20 +187,17 @@ type memory struct {
 
 // memoryLimits limits the memory of all queues and of each queue.
 type memoryLimits struct {
-	// total is the maximum of fresh messages over all queues; every queue may hold at least least.
+	// total is the maximum of fresh messages over all queues; each queue may hold at least least.
 	total, least int
-	// standard and fifo are the maximum of fresh messages per queue. On a FIFO queue this is how far a receive can
+	// standard and fifo are the maximum of fresh messages per queue. On FIFO queues this limits how far a receive can
 	// look past locked groups.
 	standard, fifo int
-	// fill is the maximum number of messages per fill.
-	fill int
-	// cache is the maximum of cached message contents in bytes. pages is the page cache of SQLite's write connection
-	// in bytes; each read connection gets a quarter.
+	fill           int
+	// cache limits cached message contents in bytes. pages is the page cache of the write connection in bytes; each
+	// read connection gets a quarter.
 	cache, pages int64
-	// inFlight is the maximum of messages in flight per queue.
-	inFlight int
-	// queues is the maximum number of queues.
-	queues int
+	inFlight     int
+	queues       int
 }
 
 func defaultLimits() *memoryLimits {
@@ -219,7 +205,7 @@ func defaultLimits() *memoryLimits {
 		pages: 8 << 20, inFlight: 120_000, queues: 10_000}
 }
 
-// limitsOf returns the limits for a process that may use the given bytes of memory; 0 means no limit.
+// limitsOf returns the limits for a process that may use memory bytes; 0 means no limit.
 func limitsOf(memory int64) *memoryLimits {
 	limits := defaultLimits()
 	if memory > 0 {
@@ -229,16 +215,14 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window describes the part of a queue that memory covers. Every message up to cursor is in the delivery order, was
-// delivered or is delayed. Between cursor and tail messages are only in the store, except that messages of quiet
-// tenants are in memory up to ahead.
+// window is the part of a queue that memory covers. Every message up to cursor is in the delivery order, was
+// delivered or is delayed. Between cursor and tail, only messages of quiet tenants up to ahead are in memory.
 type window struct {
-	cursor, tail int64 // keys
+	cursor, tail int64
 	ahead        int64 // key; below cursor if nothing was read ahead
-	// early holds the keys of the remaining messages that were read ahead.
+	// early holds the keys of messages read ahead.
 	early map[int64]bool
-	// Messages are read in order of the end of their delay. This is the due (Unix milliseconds) and key of the last
-	// one read.
+	// Delayed messages are read in order of due and key; these are the last ones read.
 	dueAt, dueKey int64
 	dueSeen       int // how often delays ended
 	dueRead       int // the dueSeen up to which all messages were read
@@ -248,10 +232,9 @@ type window struct {
 	size          int  // fresh messages, as last counted in memory
 }
 
-// behind reports whether the store has visible messages that are not in memory.
+// behind reports whether visible messages are missing in memory.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
-// noteRemoved tells a running fill that a message has left the queue, if the fill may read it.
 func (w *window) noteRemoved(key int64) {
 	f := w.filling
 	if f == nil || key <= f.low && !f.due {
@@ -263,7 +246,7 @@ func (w *window) noteRemoved(key int64) {
 	f.removed[key] = true
 }
 
-// capacity returns the number of additional fresh messages the queue may hold.
+// capacity returns the number of additional fresh messages allowed.
 func (x *index) capacity() int {
 	l, most := &x.broker.memory.limits, x.broker.memory.limits.standard
 	if x.fifo {
@@ -276,14 +259,12 @@ func (x *index) capacity() int {
 	return max(0, most-size)
 }
 
-// countFresh updates the global count of fresh messages.
 func (x *index) countFresh() {
 	n := x.order.size()
 	x.broker.memory.fresh.Add(int64(n - x.window.size))
 	x.window.size = n
 }
 
-// arrive adds a newly committed message.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
@@ -317,7 +298,7 @@ func (x *index) arrive(r *record) {
 	}
 }
 
-// arriveAhead adds a message behind a backlog of noisy tenants that is not in memory.
+// arriveAhead adds a message behind noisy tenants' messages that are not in memory.
 func (x *index) arriveAhead(s *standardOrder, r *record) {
 	noisy := s.isNoisy(r)
 	if !noisy && x.capacityAhead(s) == 0 {
@@ -337,8 +318,8 @@ func (w *window) noteEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead returns the number of additional messages of quiet tenants the queue may hold while its window is
-// full of noisy ones.
+// capacityAhead returns the number of additional messages of quiet tenants allowed while the window is full of noisy
+// ones.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -346,7 +327,7 @@ func (x *index) capacityAhead(s *standardOrder) int {
 	return max(0, most)
 }
 
-// resetWindow discards the fresh messages so that they are read from the store again.
+// resetWindow drops the fresh messages, to be read again.
 func (x *index) resetWindow() {
 	x.order.reset(x.drop)
 	x.countFresh()
@@ -356,30 +337,29 @@ func (x *index) resetWindow() {
 	w.start(x.low(), max(w.tail, x.low()), x.fifo)
 }
 
-// start empties the window: all messages with low < key <= last have to be read from the store.
+// start empties the window: all messages with low < key <= last have to be read.
 func (w *window) start(low, last int64, fifo bool) {
 	w.cursor, w.ahead, w.tail = low, low, last
 	w.dueAt, w.dueKey = 0, 0
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// Moving the cursor does not find messages whose delay has ended; they are reread by due time.
+		// The cursor does not cover messages whose delay has ended; reread them by due time.
 		w.dueSeen++
 	}
 }
 
-// fill is a read from the store into the window.
 type fill struct {
 	done       chan struct{} // closed when the fill is finished
 	err        error         // valid after done is closed
 	generation int
 	floor      int64 // everything up to this key was purged
 	low, high  int64
-	tail       int64 // the newest key
+	tail       int64
 	limit      int
 	delayed    bool // FIFO: include delayed messages
 
-	// without, if not nil, lists tenants to skip: this fill reads ahead.
+	// without, if not nil, lists noisy tenants to skip: this fill reads ahead.
 	without []string
 
 	due           bool
@@ -389,12 +369,10 @@ type fill struct {
 
 	main, late []*record
 
-	// removed holds messages that left the queue during the read, which may still have returned them. The queue's
-	// lock guards it.
+	// removed holds messages that left the queue during the read. The queue's lock guards it.
 	removed map[int64]bool
 }
 
-// nextFill returns the fill to start now, or nil.
 func (x *index) nextFill() *fill {
 	w := &x.window
 	if w.filling != nil || !w.behind() {
@@ -421,10 +399,10 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// aheadKeys is the range of keys that one fill scans when it reads ahead.
+// aheadKeys is the range of keys that one fill scans when reading ahead.
 const aheadKeys = 10_000
 
-// nextAhead returns a fill for messages of quiet tenants, which may be behind many noisy ones; nil if none is needed.
+// nextAhead returns a fill for messages of quiet tenants behind noisy ones, or nil.
 func (x *index) nextAhead(s *standardOrder) *fill {
 	w, capacity := &x.window, x.capacityAhead(s)
 	if s.rescan {
@@ -442,8 +420,6 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 	}
 }
 
-// read reads the next messages: those sent without a delay (on a FIFO queue also with one), and those whose delay has
-// ended.
 func (f *fill) read(c *conn, number int64) (err error) {
 	if f.low < f.high && f.without != nil {
 		f.main, err = c.scanWithout(f.low, f.high, f.without, f.limit)
@@ -462,7 +438,6 @@ func (f *fill) read(c *conn, number int64) (err error) {
 	return err
 }
 
-// merge adds the messages of a fill to the window and returns their number.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false
@@ -497,7 +472,6 @@ func (x *index) merge(f *fill) (added int) {
 	return added
 }
 
-// admit adds the rows that are not yet in memory to the window and returns their number.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.skips(f, r) {
@@ -513,21 +487,19 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 	return added
 }
 
-// skips reports whether a row read by a fill does not belong in the window.
 func (x *index) skips(f *fill, r *record) bool {
 	switch {
 	case x.held[r.key] != nil: // received before, leaving or damaged
 	case f.removed[r.key]: // left the queue during the fill
 	case r.sent < x.cutoff: // past its retention: the sweep deletes it
-	case r.key <= x.low(): // purged
-	case x.window.early[r.key]: // read ahead
+	case r.key <= x.low():
+	case x.window.early[r.key]:
 	default:
 		return false
 	}
 	return true
 }
 
-// newDeadlines returns a heap of messages in flight by visibility deadline.
 func newDeadlines() indexed[*message] {
 	return indexed[*message]{
 		before: func(a, b *message) bool { return a.until < b.until },

@@ -13,16 +13,16 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not stored yet in a memory-mapped file. Writing a mark needs no system call.
-// A mark survives the end of the process in any form, but not necessarily a power failure.
+// receiveMarks records receives that are not stored yet in a memory-mapped file. A mark needs no system call and
+// survives the process, but not necessarily a power failure.
 //
-// A message has at most one mark, for its latest receive. It is dropped when the receive is stored or the message is
-// gone. Reusing freed slots first keeps the number of touched pages small.
+// Each message has at most one mark, for its latest receive, until the receive is stored or the message is gone.
+// Reusing freed slots first keeps few pages dirty.
 type receiveMarks struct {
 	mu   sync.Mutex
-	data []byte   // nil if the file could not be created: then the latest receives are lost in a crash
-	free []uint32 // free slots
-	used uint32   // slots ever used
+	data []byte // nil if the file could not be created
+	free []uint32
+	used uint32
 }
 
 // mark is the record of one receive in the file:
@@ -36,12 +36,11 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// mostMarks is the number of unstored receives that can be marked, enough for 160,000 receives a second. Further
-	// ones are not marked.
+	// mostMarks is enough for 160,000 receives a second. Further receives are not marked.
 	mostMarks = 32_768
 )
 
-// encode encodes a mark. The epoch and checksum expose stale and partially written marks.
+// encode adds the epoch and a checksum to detect stale and partially written marks.
 func (m *mark) encode(epoch uint32) (text [markSize]byte) {
 	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -101,7 +100,6 @@ func (k *receiveMarks) put(m *message) {
 	k.clear(before) // only after the new mark exists
 }
 
-// drop removes a message's mark. The queue's lock is held.
 func (k *receiveMarks) drop(m *message) {
 	if m.mark == 0 {
 		return
@@ -112,7 +110,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear frees a slot; 0 means none. The lock is held.
+// The lock is held. Slot 0 means none.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -145,8 +143,8 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 	return err
 }
 
-// Posting records that the worker is about to post the message of a receipt handle. A receive with CountAtPost counts
-// only from then on if the process is killed.
+// Posting records that the worker is about to post the message of a receipt handle. If the process is killed, a
+// receive with CountAtPost counts only from then on.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

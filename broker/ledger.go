@@ -26,24 +26,22 @@ type Ledger struct {
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages that are not delivered because their content fails its checksum. Damage is detected
-	// when a message is received, listed or moved.
+	// Damaged counts messages that fail their checksum and are not delivered. Damage is detected when a message is
+	// received, listed or moved.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// counters are a queue's ledger, its next free position and the position up to which everything is purged (floor).
+// counters are a queue's ledger, its next free position, and the floor, up to which everything is purged.
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
 	movedIn, movedOut, expired, purged int64
 }
 
-// live returns the number of messages in the queue, by the ledger's equation.
 func (k *counters) live() int64 {
 	return k.sent + k.movedIn - k.done - k.deadLettered - k.movedOut - k.expired - k.purged
 }
 
-// add adds another queue's ledger, without the positions.
 func (k *counters) add(o *counters) {
 	k.sent += o.sent
 	k.done += o.done
@@ -74,7 +72,6 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	return all, err
 }
 
-// ledger returns the Ledger with the given numbers of messages in flight, delayed and damaged.
 func (k *counters) ledger(inFlight, delayed, damaged int) Ledger {
 	l := Ledger{
 		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
@@ -100,7 +97,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	return q.index.ledger(), nil
 }
 
-// TotalLedger returns the sum over all queues, including queues that have been deleted.
+// TotalLedger returns the sum over all queues, including deleted ones.
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
@@ -119,8 +116,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of a queue's oldest message, or 0 if the queue is empty. For a moved message the age
-// starts at its arrival, for a scheduled one when it becomes visible.
+// OldestAge returns the age of a queue's oldest message, or 0. The age of a moved message starts at its arrival, of a
+// scheduled one when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -2,26 +2,26 @@ package broker
 
 import "time"
 
-// Cleanup runs in small steps while the writer is idle. A writer that is always busy gets smaller, less frequent
-// steps, limited to data that would otherwise grow forever.
+// Cleanup runs in small steps while the writer is idle. A busy writer gets smaller and less frequent steps, only for
+// data that would otherwise grow forever.
 const (
 	tidySoon     = time.Second            // after a commit
 	tidyNext     = 5 * time.Millisecond   // between steps
 	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
-	tidyRowsBusy = 500 // 5,000 a second, more than any queue's sustained rate of deduplication IDs
-	// slackPages is the number of free pages the file may keep; an idle writer returns the rest to the file system.
+	tidyRowsBusy = 500 // 5,000 a second, more than any queue's rate of deduplication IDs
+	// slackPages is the number of free pages the file keeps when the writer is idle.
 	slackPages = 512
-	// slackPagesBusy is the same limit for a busy writer, if most pages are free: large bodies come and go, and will
-	// need pages again soon.
+	// slackPagesBusy applies to a busy writer, if most pages are free: the next large bodies will need pages again
+	// soon.
 	slackPagesBusy = 4_096
 )
 
-// maintenance cleans up and checkpoints the log. Only the writer's goroutine uses it.
+// maintenance cleans up and checkpoints the log, in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 
-	timer      *time.Timer // for the next cleanup step
+	timer      *time.Timer
 	armed      bool
 	lastCommit time.Time
 	vacuumed   bool // pages were freed since the last checkpoint
@@ -29,7 +29,7 @@ type maintenance struct {
 	commits        int   // since the broker was opened
 	logPages       int64 // log length at which to checkpoint by default
 	nextCheckpoint int64 // log length at which the next checkpoint is due
-	lastPages      int64 // log length at the last check
+	lastPages      int64
 }
 
 func newMaintenance(b *Broker) *maintenance {
@@ -42,7 +42,6 @@ func (m *maintenance) runIn(wait time.Duration) {
 	m.timer.Reset(wait)
 }
 
-// run performs one cleanup step and schedules the next.
 func (m *maintenance) run() {
 	next, err := m.bite()
 	if isFull(err) {
@@ -86,7 +85,6 @@ func (m *maintenance) bite() (next time.Duration, err error) {
 	return next, nil
 }
 
-// removeGarbage deletes some messages of a purged range.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
 	err = c.query(func(row row) { low, high = row.int(0), row.int(1) }, `SELECT low, high FROM garbage LIMIT 1`)
@@ -103,14 +101,14 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs can stay: they do not count below the floor, and expire soon.
+	// Deduplication IDs below the floor do not count, and expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
-// vacuum returns free pages to the file system. While the writer is busy it does so only if most of the file is free,
-// since the next backlog will reuse the pages. The file shrinks with the final checkpoint.
+// vacuum returns free pages to the file system. While the writer is busy it does so only if most of the file is free.
+// The file shrinks with the final checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -139,8 +137,8 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes up to rows expired deduplication IDs, and the names of queues deleted long enough ago. next is
-// the time until the next ID expires; 0 if there is none.
+// forgetDedups deletes expired deduplication IDs and names of deleted queues. next is the time until the next ID
+// expires, or 0.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -162,9 +160,9 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 // checkpointEvery is the number of commits between checks of the log's length.
 const checkpointEvery = 16
 
-// afterCommit schedules cleanup and checkpoints the log if it has grown long. Callers already have their answers;
-// only the next group waits. At twice the length it also blocks reads so that the log can restart, which requires
-// that no reader uses it: a log that never restarts slows down every read and checkpoint.
+// afterCommit schedules cleanup and checkpoints a long log, after callers have their answers. At twice the length it
+// also blocks reads so that the log can restart, since a log that never restarts slows down every read and
+// checkpoint.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {
@@ -178,7 +176,7 @@ func (m *maintenance) afterCommit() error {
 	s := m.b.store.Load()
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
-		m.nextCheckpoint = m.logPages // the log has restarted
+		m.nextCheckpoint = m.logPages
 		m.b.disk.logShrunk()
 	}
 
@@ -192,7 +190,7 @@ func (m *maintenance) afterCommit() error {
 		return s.restartLog("RESTART")
 	}
 
-	// If a reader prevents the restart, checkpoint again once the same amount has been added.
+	// If a reader prevents the restart, checkpoint again after the same amount.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

@@ -8,11 +8,10 @@ import (
 )
 
 // Move moves messages by ID to another queue in one transaction. An empty to means the queue each was dead-lettered
-// from. It returns the number moved, and skips messages that are gone, damaged or lack a target.
+// from. It returns the number moved and skips messages that are gone, damaged or lack a target.
 //
-// ID, body, attributes and receive count stay the same; the count for redrive, the sent time and the retention
-// restart, and a delay ends. Unless the target is a dead-letter queue, the time of the first receive is reset as
-// well.
+// ID, body, attributes and receive count are kept; the sent time, the retention and the count for redrive restart,
+// and a delay ends. The time of the first receive is reset unless the target is a dead-letter queue.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
 	if err != nil {
@@ -55,7 +54,7 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve finds messages by ID and marks them as leaving, so that they are neither delivered nor deleted.
+// reserve finds messages by ID and marks them as leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {
@@ -85,7 +84,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	return q.index.reserveKeys(keys), nil
 }
 
-// reserveKeys reserves messages by key and skips those already leaving. The lock is held.
+// reserveKeys skips messages that are already leaving. The lock is held.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
@@ -100,8 +99,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove creates the request that moves reserved messages. With a nil target, messages with an unknown source are
-// released.
+// newMove creates a move of reserved messages. With a nil target, messages with an unknown source are released.
 func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
@@ -148,7 +146,6 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 	return t, nil
 }
 
-// deadLetterTargets returns the ARNs of all dead-letter queues.
 func (b *Broker) deadLetterTargets() map[string]bool {
 	targets := map[string]bool{}
 	for _, q := range b.queues.all() {
@@ -159,7 +156,6 @@ func (b *Broker) deadLetterTargets() map[string]bool {
 	return targets
 }
 
-// release cancels the reservation of messages.
 func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

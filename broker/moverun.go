@@ -17,19 +17,18 @@ const (
 	moveRetry = time.Second
 )
 
-// mover goes through a source's messages once, oldest first. Its progress is not stored: after a restart it starts
-// over, and finds only messages that were not moved.
+// mover goes through a source's messages once, oldest first. After a restart it starts over and finds the remaining
+// messages.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	meant  condition
-	cursor int64           // the last key examined
-	behind map[string]bool // FIFO: groups in which a message stayed, so that the following ones must stay too
-	// unknown means that messages stayed because their source queue is unknown.
+	cursor int64
+	behind map[string]bool // FIFO: groups in which a message stayed, and so the following ones
+	// unknown means that messages stayed because they have no source queue.
 	unknown bool
 }
 
-// runMove runs a task until it is finished or cancelled, or the broker closes.
 func (b *Broker) runMove(t *moveTask) {
 	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
 		behind: map[string]bool{}}
@@ -50,7 +49,6 @@ func (b *Broker) runMove(t *moveTask) {
 	}
 }
 
-// pause waits and reports whether the task should continue.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -64,7 +62,6 @@ func (m *mover) pause(wait time.Duration) bool {
 	}
 }
 
-// limit returns the number of messages the next step may move.
 func (m *mover) limit() int {
 	if m.task.Rate == 0 {
 		return moveRows
@@ -72,8 +69,8 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves the next messages and returns their number. It ends the task at the end of the queue, or if messages
-// cannot be moved.
+// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target is
+// missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
@@ -149,7 +146,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves rows in one transaction, to target or, if nil, to each one's source; or it deletes them.
+// move moves or deletes rows in one transaction. A nil target means each one's source.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -230,7 +227,6 @@ func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended b
 	return ended, err
 }
 
-// insertMoveTask stores a new task and deletes the oldest ones of its source.
 func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	x.c.run(&err, `INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
 		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
@@ -240,7 +236,6 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves synchronizes the tasks in memory with the store.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
@@ -287,7 +282,7 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// resumeMoves starts all running tasks without a goroutine: new ones, and those interrupted by a restart.
+// resumeMoves starts new tasks and tasks interrupted by a restart.
 func (b *Broker) resumeMoves() {
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()

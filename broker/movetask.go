@@ -33,8 +33,7 @@ type MoveRequest struct {
 	// Delete deletes the messages instead; Destination must be empty.
 	Delete bool
 	// Rate is the maximum number of messages moved per second, 1 to 500; 0 means unlimited.
-	Rate int
-	// Filter selects the messages.
+	Rate   int
 	Filter Filter
 }
 
@@ -44,8 +43,8 @@ type MoveTask struct {
 	// Handle is the TaskHandle of the SQS API. Listings include it only while the task is running.
 	Handle string
 	Status MoveStatus
-	// Moved counts the messages moved so far. ToMove is the number of visible messages in the source at the start or,
-	// with a filter, the number of matches if they could be counted in time.
+	// Moved counts the messages moved so far. ToMove is the number of visible messages at the start or, with a
+	// filter, of matches if they could be counted in time.
 	Moved, ToMove int64
 	// FailureReason is the query code of the error that ended a failed task; else "".
 	FailureReason string
@@ -57,30 +56,29 @@ const (
 	maxMoveRate   = 500 // messages per second (SQS)
 	mostMoveTasks = 10  // remembered per source (the most that SQS lists)
 
-	// countToMove is the time limit for counting the matches of a filter before the task starts.
+	// countToMove limits the time for counting the matches of a filter.
 	countToMove = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
 	reasonNoSource = "CouldNotDetermineMessageSource"
 )
 
-// moveTasks holds the tasks of all sources by source queue number, oldest first.
 type moveTasks struct {
 	mu       sync.Mutex
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is a running or finished task. The transactions that move its messages also update its row, so the count
+// moveTask is a running or finished task. Its row is updated by the transactions that move its messages, so the count
 // is correct after a crash.
 type moveTask struct {
 	source *liveQueue
 	high   int64 // the last key to move: later messages stay
 	id     string
-	ended  chan struct{} // closed when the task has ended
+	ended  chan struct{}
 
 	// The lock of moveTasks guards the rest.
 	MoveTask
-	started bool // its goroutine is running or has run
+	started bool
 }
 
 // moveHandle is a decoded TaskHandle.
@@ -89,7 +87,7 @@ type moveHandle struct {
 	SourceARN string `json:"sourceArn"`
 }
 
-// ErrMoveRunning is wrapped by the error of a task if its source already has a running one.
+// ErrMoveRunning is wrapped by the error if the source already has a running task.
 var ErrMoveRunning = errors.New("another task of the source queue is running")
 
 // errMoveRunning has the code and text recorded from SQS; the AWS documentation names UnsupportedOperation.
@@ -98,10 +96,9 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// It moves the currently visible messages like [Broker.Move]: they keep ID and receive count, and the destination's
-// redrive policy starts counting at zero. The task resumes after a restart. Errors: ResourceNotFound for a missing
-// queue; InvalidParameterValue for a bad rate, a source that is not a dead-letter queue, a destination of the other
-// type, and, wrapping [ErrMoveRunning], if the source has a running task.
+// The currently visible messages are moved like by [Broker.Move]. The task resumes after a restart. Errors:
+// ResourceNotFound for a missing queue; InvalidParameterValue for a bad rate, a source that is not a dead-letter
+// queue, a destination of the other type, and, wrapping [ErrMoveRunning], if the source has a running task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -141,7 +138,6 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 	return handle, err
 }
 
-// checkMoveTask validates a request. The source is being administered.
 func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	targets := b.deadLetterTargets()
 	if !targets[q.arn] {
@@ -166,8 +162,8 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	return nil
 }
 
-// CancelMoveTask ends a running task and returns the number of messages it has moved, which stay at the destination.
-// Errors: InvalidParameterValue for an invalid handle, ResourceNotFound if the task is unknown or has ended.
+// CancelMoveTask ends a running task and returns the number of messages moved, which stay at the destination. Errors:
+// InvalidParameterValue for an invalid handle, ResourceNotFound if the task is unknown or has ended.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
@@ -192,8 +188,8 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	return b.moves.snapshot(t).Moved, nil
 }
 
-// MoveTasks returns up to limit tasks of the source queue with an ARN, most recent first. limit is 1 to 10; 0 means
-// 1. It returns ResourceNotFound if there is no such queue.
+// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of the source queue with an ARN, most recent first, or
+// ResourceNotFound.
 func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
@@ -234,7 +230,6 @@ func (t *moveTask) handle() string {
 	return base64.StdEncoding.EncodeToString(rawJSON(moveHandle{t.id, t.source.arn}))
 }
 
-// add adds a task and drops the oldest ones of its source.
 func (l *moveTasks) add(t *moveTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +237,6 @@ func (l *moveTasks) add(t *moveTask) {
 	l.bySource[t.source.index.number] = list[max(0, len(list)-mostMoveTasks):]
 }
 
-// running returns the source's running task, or nil.
 func (l *moveTasks) running(source int64) *moveTask {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,14 +247,12 @@ func (l *moveTasks) running(source int64) *moveTask {
 	return list[len(list)-1]
 }
 
-// snapshot returns a copy of a task's state.
 func (l *moveTasks) snapshot(t *moveTask) MoveTask {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return t.MoveTask
 }
 
-// forget drops the tasks of a deleted source.
 func (l *moveTasks) forget(source int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -270,7 +262,7 @@ func (l *moveTasks) forget(source int64) {
 	delete(l.bySource, source)
 }
 
-// end marks a running task as ended. The lock of moveTasks is held.
+// The lock of moveTasks is held.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
 		t.Status, t.FailureReason = status, reason
@@ -278,7 +270,6 @@ func (t *moveTask) end(status MoveStatus, reason string) {
 	}
 }
 
-// newTaskID returns a random version 4 UUID.
 func newTaskID() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails

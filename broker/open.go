@@ -46,7 +46,6 @@ func newBroker(dir string, opts *Options) *Broker {
 	return b
 }
 
-// open opens and loads the store and starts the writer.
 func (b *Broker) open() error {
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
@@ -76,7 +75,7 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts a new
+// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts an
 // epoch.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
@@ -95,7 +94,7 @@ func (b *Broker) beginEpoch(s *store) error {
 
 	if secret == nil {
 		secret = make([]byte, 16)
-		_, _ = rand.Read(secret) // never fails
+		_, _ = rand.Read(secret)
 	}
 
 	if b.seal, err = newSeal(secret); err != nil {
@@ -139,8 +138,8 @@ func (b *Broker) Close() error {
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.checkFiles(); lost != nil {
-		// The store stays open until the process exits: closing it would remove the log at that path, which may
-		// belong to another broker. Checkpoint the log in case the directory was only moved.
+		// Leave the store open until the process exits: closing it would remove the log at that path, which may
+		// belong to another broker. Checkpoint in case the directory was only moved.
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
 		}
@@ -151,8 +150,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns how the data directory differs from the one that was opened because it was removed, moved, unmounted
-// or replaced, or nil if it is in place. Sends are refused while it is lost.
+// Lost returns how the data directory differs from the one opened (removed, moved, unmounted or replaced), or nil.
+// Sends are refused while it is lost.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -163,8 +162,7 @@ func (b *Broker) Lost() error {
 // ARN returns the Amazon Resource Name of a queue of this broker.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// load reads the queues. To take the same time at any depth it reads only the counters, messages that were received,
-// and pending delays.
+// load reads only the counters, received messages and pending delays, so it takes the same time at any depth.
 func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -202,7 +200,6 @@ func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err 
 	return found, all[0], errors.Join(err, unread)
 }
 
-// readQueue creates a queue from its row.
 func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	d := description{modified: row.int(5), purgedAt: row.int(6)}
 	if err := json.Unmarshal([]byte(row.text(2)), &d.attributes); err != nil {
@@ -224,7 +221,6 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	return q, nil
 }
 
-// load reads the state of a queue's messages.
 func (q *liveQueue) load(c *conn) error {
 	w, last := &q.index.window, q.index.last()
 	if q.index.counters.live() == 0 {
@@ -238,7 +234,6 @@ func (q *liveQueue) load(c *conn) error {
 	return q.loadDelays(c)
 }
 
-// loadDelays counts the pending delays.
 func (q *liveQueue) loadDelays(c *conn) error {
 	q.index.delays = delays{}
 	return c.query(func(row row) { q.index.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages

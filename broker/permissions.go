@@ -18,8 +18,7 @@ const (
 	policyActionsPrefix = "SQS:"
 )
 
-// grantable are the actions a permission may allow; all others are reserved for the owner. An action on a message
-// includes its batch form. Read-only.
+// grantable are the actions that a permission may allow. An action on a message includes its batch form. Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
@@ -35,14 +34,14 @@ type policyStatement struct {
 	Sid       string
 	Effect    string
 	Principal struct{ AWS any } // a string, or a list if more than one
-	Action    any               // a string, or a list if more than one
+	Action    any
 	Resource  string
 }
 
-// AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) the actions, such as
+// AddPermission adds a statement to a queue's Policy that allows accounts (12 digits each) the actions, such as
 // "SendMessage", or "*" for all grantable ones. label is its Sid: 1 to 80 letters, digits, hyphens and underscores.
-// Errors: OverLimit for more than seven actions or a policy over 8,192 bytes, InvalidParameterValue for any other
-// invalid parameter or an existing label. Callers evaluate the policy, with [Broker.Policy].
+// Errors: OverLimit for more than seven actions or a policy over 8,192 bytes, else InvalidParameterValue. Callers
+// evaluate the policy, with [Broker.Policy].
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -69,8 +68,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes the statement with a label from a queue's Policy, and the attribute with its last
-// statement. It returns InvalidParameterValue if there is no such statement.
+// RemovePermission removes a statement from a queue's Policy, and the attribute with its last statement. It returns
+// InvalidParameterValue if there is no such statement.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
@@ -89,7 +88,6 @@ func (b *Broker) RemovePermission(ctx context.Context, name, label string) error
 	})
 }
 
-// checkPermission validates the parameters of AddPermission, with the error texts of SQS.
 func checkPermission(label string, accounts, actions []string) error {
 	if label == "" || len(label) > maxPermissionLabel || strings.ContainsFunc(label, notInName) {
 		return errParameter("Label", label,
@@ -123,7 +121,6 @@ func checkPermission(label string, accounts, actions []string) error {
 	return nil
 }
 
-// policyOf parses a queue's Policy; without one, it returns an empty policy.
 func policyOf(q *liveQueue) (policyDocument, error) {
 	value := q.description().attributes["Policy"]
 	if value == "" {
@@ -136,7 +133,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// parsePolicy parses a policy that may be written by hand, with a single statement instead of a list.
+// parsePolicy accepts a single statement instead of a list, since policies may be written by hand.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string
@@ -158,7 +155,6 @@ func parsePolicy(value string) (policyDocument, error) {
 	return p, json.Unmarshal(written.Statement, &p.Statement)
 }
 
-// index returns the index of the statement with a Sid, or -1.
 func (p *policyDocument) index(sid string) int {
 	return slices.IndexFunc(p.Statement, func(statement json.RawMessage) bool {
 		var s struct{ Sid string }

@@ -31,10 +31,9 @@ type Broker struct {
 	disk       *diskGuard
 	store      atomic.Pointer[store]
 	writer     *writer
-	lock       *os.File // of the data directory
+	lock       *os.File
 }
 
-// read calls f with a read-only connection.
 func (b *Broker) read(f func(*conn) error) error {
 	err := b.store.Load().read(f)
 	if errors.Is(err, errStoreClosed) && b.background.closing.Load() {
@@ -46,8 +45,7 @@ func (b *Broker) read(f func(*conn) error) error {
 	return nil
 }
 
-// storageError returns the error for a request that failed because of the store. message is used unless the file is
-// damaged.
+// storageError returns the error for a failure of the store. message applies unless the file is damaged.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queues' file is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
@@ -55,15 +53,14 @@ func storageError(message string, err error) error {
 	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}
 }
 
-// background runs goroutines that Close waits for.
 type background struct {
 	closing atomic.Bool
-	stopped chan struct{} // closed with closing
-	mu      sync.Mutex    // guards group against closing
+	stopped chan struct{}
+	mu      sync.Mutex // guards group against closing
 	group   sync.WaitGroup
 }
 
-// start runs f in a goroutine; false if the broker is closing.
+// start returns false if the broker is closing.
 func (g *background) start(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +71,7 @@ func (g *background) start(f func()) bool {
 	return true
 }
 
-// close rejects further goroutines; false if called before.
+// close returns false if called before.
 func (g *background) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +82,7 @@ func (g *background) close() bool {
 	return true
 }
 
-// liveQueue is a queue in memory: its settings and an index of its messages. The database is the source of truth.
+// liveQueue is a queue in memory. The database is the source of truth.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string
@@ -108,14 +105,13 @@ type liveQueue struct {
 	repeats   repeats
 }
 
-// description is the mutable configuration of a queue. Changes replace it, so that a reader always sees consistent
-// settings.
+// description is the mutable configuration of a queue. Changes replace it, so that readers see consistent settings.
 type description struct {
 	set        settings
-	attributes map[string]string // as given
+	attributes map[string]string
 	tags       map[string]string
-	modified   int64 // stamp
-	purgedAt   int64 // stamp
+	modified   int64
+	purgedAt   int64
 }
 
 func newLiveQueue(b *Broker, number int64, name string, d description) *liveQueue {
@@ -132,14 +128,14 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// describe replaces the description with a changed copy. Calls are serialized: by administer, or during a recovery.
+// describe replaces the description. Calls are serialized: by administer, or during a recovery.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
 	q.current.Store(&changed)
 }
 
-// ready returns the reason that nothing can be received now, or nil. The lock is held.
+// ready returns the reason nothing can be received now, or nil. The lock is held.
 func (q *liveQueue) ready() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
@@ -154,7 +150,6 @@ func errNoQueue() error {
 	return queue.Errorf(queue.CodeQueueDoesNotExist, "The specified queue does not exist.")
 }
 
-// onAlarm wakes receives that wait for messages that have become visible.
 func (q *liveQueue) onAlarm() {
 	q.lock()
 	defer q.mu.Unlock()
@@ -164,8 +159,8 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lock locks the queue and ends visibility timeouts and delays that are due. The alarm may ring slightly late, so
-// operations that depend on visibility use lock to make the deadline exact.
+// lock locks the queue and ends visibility timeouts and delays that are due. Since the alarm may ring late,
+// operations that depend on visibility use lock.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -187,7 +182,6 @@ func (q *liveQueue) lock() {
 	}
 }
 
-// arm sets the alarm for the next end of a visibility timeout or delay. The lock is held.
 func (q *liveQueue) arm() {
 	var at int64
 	if m := q.index.inFlight.first(); m != nil {
@@ -203,7 +197,7 @@ func (q *liveQueue) arm() {
 	}
 }
 
-// fillIfLow starts a fill if the window runs low. The lock is held.
+// The lock is held.
 func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
@@ -225,13 +219,13 @@ func (q *liveQueue) fill(f *fill) {
 	if err == nil && f.generation == q.index.window.generation && !q.deleted {
 		q.waiters.wake(q.index.merge(f))
 		if f.without != nil {
-			q.fillIfLow() // a fill that reads ahead may find nothing many times
+			q.fillIfLow() // reading ahead may find nothing many times
 		}
 	}
 }
 
-// wakeAfterRemoval wakes receives for messages that became deliverable because others were removed, such as the next
-// of a FIFO group, or because a request failed. The lock is held.
+// wakeAfterRemoval wakes receives if removals have made messages deliverable, such as the next of a FIFO group. The
+// lock is held.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -242,14 +236,13 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 	}
 }
 
-// clear forgets all messages. The lock is held.
+// The lock is held.
 func (q *liveQueue) clear() {
 	q.index.clear()
 	q.receives.messages = nil
 	clear(q.repeats)
 }
 
-// delete marks the queue as deleted and returns its final counters.
 func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -260,7 +253,7 @@ func (q *liveQueue) delete() counters {
 	return last
 }
 
-// stop stops the queue's timers and wakes its receives. The lock is held.
+// The lock is held.
 func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
@@ -268,20 +261,17 @@ func (q *liveQueue) stop() {
 	q.waiters.wake(len(q.waiters.waiting))
 }
 
-// waiters are the receives waiting for a message, in order of arrival. The queue's lock guards it.
 type waiters struct{ waiting []*waiter }
 
-// waiter is a waiting receive.
 type waiter struct{ woken chan struct{} }
 
-// join adds a receive to the end.
 func (l *waiters) join() *waiter {
 	w := &waiter{woken: make(chan struct{})}
 	l.waiting = append(l.waiting, w)
 	return w
 }
 
-// leave removes a receive. If it was already woken, it wakes the next one instead, so that no wake-up is lost.
+// leave removes a receive. If it was already woken, it wakes the next one instead.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
@@ -290,7 +280,6 @@ func (l *waiters) leave(w *waiter) {
 	l.wake(1)
 }
 
-// wake wakes up to n receives, one per message.
 func (l *waiters) wake(n int) {
 	n = min(n, len(l.waiting))
 	for _, w := range l.waiting[:n] {

@@ -19,13 +19,12 @@ const (
 	purgeWait   = 60 * time.Second
 )
 
-// catalog holds the queues of a broker by name.
 type catalog struct {
-	admin chan struct{} // holds a token during administration of queues
+	admin chan struct{} // holds a token during administration
 
 	// moving makes a move between queues atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // stands for all deleted queues; only its counters are used
+	deleted *liveQueue // its counters are the sum of the deleted queues
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -65,7 +64,7 @@ func (c *catalog) remove(q *liveQueue) {
 	delete(c.byName, q.name)
 }
 
-// begin waits until no other administration is in progress and blocks others until end is called.
+// begin waits for other administration to finish and blocks it until end is called.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -83,7 +82,7 @@ func (b *Broker) begin(ctx context.Context) error {
 
 func (c *catalog) end() { <-c.admin }
 
-// administer calls f with a queue while no other administration is in progress.
+// administer calls f with a queue, exclusive of other administration.
 func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -106,10 +105,10 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	return q
 }
 
-// Queue returns a handle for a queue, which need not exist yet.
+// Queue returns the queue with a name.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
-// Queue sends to and receives from one queue of a broker.
+// Queue is one queue of a broker, which need not exist yet.
 type Queue struct {
 	b    *Broker
 	name string
@@ -130,15 +129,15 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values (nil for defaults). If the queue exists,
-// CreateQueue succeeds if every given attribute has its current value, else it returns QueueNameExists. A broker
-// holds at most 10,000 queues; beyond that it returns OverLimit.
+// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists, CreateQueue succeeds if
+// every given attribute has its current value, else it returns QueueNameExists. More than 10,000 queues are an
+// OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless one with this name exists, whatever its attributes. It is for the owner of the
-// data directory and skips the wait that SQS requires after a deletion.
+// EnsureQueue creates a queue unless it exists, whatever its attributes. It skips the wait that SQS requires after a
+// deletion.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -194,7 +193,6 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	})
 }
 
-// createQueue stores a new queue under the next number.
 func (t *tx) createQueue(q *liveQueue) error {
 	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
 	q.index.number = last + 1
@@ -232,7 +230,6 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	return wanted, nil
 }
 
-// compare returns the result of CreateQueue for an existing queue.
 func (q *liveQueue) compare(wanted map[string]string) error {
 	d := q.description()
 	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
@@ -261,8 +258,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	})
 }
 
-// deleteQueue removes a queue from the store and adds its counters to the sum of deleted queues. Its messages are
-// removed later in small steps.
+// deleteQueue adds the queue's counters to the sum of deleted queues. Its messages are removed later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
@@ -281,8 +277,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 // toGarbage schedules the removal of messages with low < key <= high.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue removes all messages of a queue, including delayed messages and messages in flight, and returns their
-// number. Its duration does not depend on that number.
+// PurgeQueue removes all messages of a queue, even delayed and in flight, in constant time, and returns their number.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -305,7 +300,6 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// purge raises the queue's floor above all its messages.
 func (t *tx) purge(q *liveQueue, now int64) error {
 	err := t.flushRows() // earlier deletes are not part of the purge
 	k := t.counters(q)
@@ -318,8 +312,7 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	return err
 }
 
-// Newest returns the position of the newest message that was sent or moved to a queue; 0 if it never had one.
-// Positions increase by one per message.
+// Newest returns the position of the newest message sent or moved to a queue, or 0. Positions increase by one.
 func (b *Broker) Newest(name string) (int64, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -330,7 +323,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.index.last()), nil
 }
 
-// PurgeThrough purges the messages up to a position returned by [Broker.Newest] and keeps later ones; 0 means all.
+// PurgeThrough purges the messages up to a position returned by [Broker.Newest]; 0 means all.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"unicode/utf8"
 )
 
-// ReasonGroup is the set of messages in a queue whose last attempts failed for the same reason.
+// ReasonGroup is the messages of a queue whose last attempts failed for the same reason.
 type ReasonGroup struct {
-	// Reason is the status and the first line of the response, with numbers replaced by # and IDs by *, as in "HTTP
-	// 422 no customer #". It is "" for messages without a recorded attempt.
+	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
+	// customer #". It is "" for messages without attempts.
 	Reason string
 	Count  int
-	// First and Last are when the group's oldest and newest message were dead-lettered or, in other queues, last
-	// failed. Both are zero for messages that were sent to the queue and never attempted.
+	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed. They
+	// are zero for messages never attempted.
 	First, Last time.Time
 	// Hours counts messages by the hour of their failure. The last element is the current hour.
 	Hours [24]int
@@ -30,7 +30,7 @@ type ReasonGroup struct {
 const maxReasons = 1000
 
 // DeadLetterReasons groups a queue's messages by the reason of their last failure, largest group first, up to 1,000
-// groups. Its duration barely depends on the number of messages.
+// groups. It is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -81,7 +81,6 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 const hourMillis = 3_600_000
 
-// readReasons reads a queue's groups. hour is the current hour since 1970.
 func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) error {
 	return c.query(func(row row) {
 		g := groups[row.text(0)]
@@ -96,7 +95,6 @@ func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) err
 	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, queue)
 }
 
-// dateReasons sets First and Last of each group, considering messages above the key low.
 func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {
 	for i := 0; i < len(groups) && err == nil; i++ {
 		g := &groups[i]
@@ -112,14 +110,12 @@ func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {
 	return err
 }
 
-// reasonCount is the key of the reasons table, which counts messages.
 type reasonCount struct {
 	queue  int64
 	reason string
 	hour   int64
 }
 
-// countReason adds n to the number of messages with a reason.
 func (t *tx) countReason(key int64, reason string, at, n int64) {
 	t.reasons[reasonCount{key >> seqBits, reason, at / hourMillis}] += n
 }
@@ -140,11 +136,9 @@ func (t *tx) flushReasons() (err error) {
 	return err
 }
 
-// maxReason is the length limit of a reason in bytes.
 const maxReason = 200
 
-// failureReason returns the group of an attempt: the status and headline of the response, or the attempt's reason if
-// it did not fail by its status. Replacing numbers and IDs puts similar failures into one group.
+// failureReason returns the group of an attempt. Replacing numbers and IDs puts similar failures into one group.
 func failureReason(a *Attempt) string {
 	said := withoutIDs(headline(a.Answer))
 	text := withoutIDs(a.Reason) + " " + said
@@ -168,7 +162,6 @@ func headline(answer string) string {
 	return line
 }
 
-// errorText returns the most descriptive text of a JSON error, or "".
 func errorText(object map[string]any) string {
 	for _, name := range []string{"message", "error", "detail", "title", "errorMessage", "reason"} {
 		switch said := object[name].(type) {
@@ -217,7 +210,6 @@ var (
 // mixedID is the minimum length at which a mix of letters and digits counts as an ID, as in "order_8f3a21".
 const mixedID = 6
 
-// wordWithoutIDs does the same for one word of letters, digits, hyphens and underscores.
 func wordWithoutIDs(word string) string {
 	if !strings.ContainsFunc(word, unicode.IsDigit) {
 		return word

@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one, and
-// returns as soon as one is sent or becomes visible. If ctx is done, the wait ends without taking messages.
+// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. If ctx is
+// done, the wait ends without taking messages.
 //
 // Messages that exceeded the maximum receive count are first moved to the dead-letter queue, durably. Damaged
 // messages are logged and skipped.
@@ -40,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether any receive has been called on a queue since the broker was opened.
+// Received reports whether anything has received from a queue since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish moves messages that exceeded their maximum receive count and returns the messages taken.
+// finish dead-letters messages and returns the messages taken.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -62,7 +62,6 @@ func (r *receive) finish() ([]queue.Message, error) {
 	return r.deliver(r.result.messages)
 }
 
-// receive is one call of Receive.
 type receive struct {
 	q          *liveQueue
 	limit      int
@@ -73,10 +72,10 @@ type receive struct {
 	room       queue.Room // nil if memory is not limited
 	unposted   bool       // CountAtPost
 
-	result receiveResult // of the last look
+	result receiveResult
 }
 
-// newReceive validates a request and fills in the queue's defaults.
+// newReceive validates a request and applies the queue's defaults.
 func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -120,24 +119,23 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 // receiveResult is the result of one look at the queue: messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64      // bytes of attributes and bodies, excluding a repeated receive
-	usedUp   []*message // to be dead-lettered
+	taken    int64 // bytes of attributes and bodies, excluding a repeated receive
+	usedUp   []*message
 	filling  *fill
 	waiter   *waiter
 }
 
-// receivedMessage is a copy of a message's state at its receive; the message itself may change once the lock is
-// released.
+// receivedMessage is a copy of a message's state, which may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
-	count   int32 // receive count
+	count   int32
 	arrived int32 // receive count on arrival in this queue
 	first   int64
 	content *record
 }
 
-// wait waits until looking again is worthwhile; more is false if the receive should return no messages.
+// wait waits until looking again is worthwhile; more is false if the receive should end.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -169,7 +167,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom reserves memory for the message contents, which are read later, and looks.
+// lookWithinRoom first reserves memory for the contents, which are read later.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -219,7 +217,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// take takes messages from the delivery order and puts them in flight. The lock is held.
+// The lock is held.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -265,7 +263,6 @@ func (r *receive) take() error {
 	return nil
 }
 
-// decide returns the fate of a visible message. The lock is held.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
 	if m.sent < q.index.cutoff || m.sent+q.settings().retention.Milliseconds() <= wall {
@@ -280,7 +277,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// start puts a message in flight. The lock is held.
+// The lock is held.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

@@ -5,22 +5,19 @@ import (
 	"time"
 )
 
-// storeAfter is the time a message is in flight before its receive is stored. Most messages are deleted sooner and
-// cost no write. If the process is killed first, the receive still counts through its mark, and the message is
-// visible at once.
+// storeAfter is the time in flight after which a receive is stored. Most messages are deleted sooner and cost no
+// write. If the process is killed first, the receive counts through its mark, and the message is visible at once.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is the delay before another attempt to store receives after an error.
+// storeAgainAfter is the delay after a failed write.
 const storeAgainAfter = time.Second
 
-// unstoredReceives are messages with receives that are not stored yet.
 type unstoredReceives struct {
 	messages []*message
 	alarm    alarm
 }
 
-// storeReceive schedules storing a message's receive or visibility, if it is still in the queue then. The lock is
-// held.
+// storeReceive schedules storing a message's receive or visibility. The lock is held.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -32,7 +29,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// changeVisibility sets a new visibility timeout for a message in flight; 0 makes it visible. The lock is held.
+// A visibility of 0 makes the message visible. The lock is held.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	if m.until = now + int64(visibility); visibility == 0 {
 		q.index.endFlight(m)
@@ -43,7 +40,6 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 	q.storeReceive(m)
 }
 
-// storeReceives submits the receives that are old enough.
 func (q *liveQueue) storeReceives() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,8 +55,7 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to a reading of the clock. Receives that the writer rejects stay listed. The
-// lock is held.
+// submitReceives submits the receives up to a clock reading; rejected ones stay listed. The lock is held.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -93,7 +88,7 @@ type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// receiptRow returns the message's row. The lock is held.
+// The lock is held.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {
@@ -107,14 +102,12 @@ func (m *message) receiptRow(c clock) receiptRow {
 
 func (r *receiptRow) args() []any { return []any{r[0], r[1], r[2], r[3], r[4], r[5], r[6]} }
 
-// receiptStore is the request that stores receives.
 type receiptStore struct {
 	q        *liveQueue
 	messages []*message
-	rows     []receiptRow // of the messages when they were submitted
+	rows     []receiptRow
 }
 
-// onCommit drops the marks of stored receives, or schedules another attempt.
 func (s *receiptStore) onCommit(err error) error {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -124,14 +117,14 @@ func (s *receiptStore) onCommit(err error) error {
 		return err
 	}
 	for _, m := range s.messages {
-		if !m.dirty { // else it was received again
+		if !m.dirty {
 			s.q.broker.marks.drop(m)
 		}
 	}
 	return nil
 }
 
-// giveBack lists the messages again that are still in the queue. The lock is held.
+// giveBack lists messages again. The lock is held.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
 		if !m.dirty && s.q.index.held[m.key] == m {
@@ -153,7 +146,7 @@ func (s *receiptStore) apply(t *tx) error {
 	return nil
 }
 
-// loadReceives loads the queue's received messages. Those with a deadline in the future are in flight.
+// loadReceives loads the queue's received messages.
 func (q *liveQueue) loadReceives(c *conn) error {
 	now := q.broker.clock.now()
 	return c.query(func(row row) {

@@ -20,7 +20,7 @@ type record struct {
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
 	// Set on messages that came from another queue.
-	origin   int64 // the key it was sent under; 0 if unchanged
+	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive before its arrival
 	dead     int64 // stamp of the last dead-lettering
@@ -33,7 +33,6 @@ type record struct {
 	history             string // see readHistory; loaded only by browsedColumns
 }
 
-// originKey returns the key that the message ID is derived from.
 func (r *record) originKey() int64 {
 	if r.origin != 0 {
 		return r.origin
@@ -46,14 +45,13 @@ func (r *record) plain() bool {
 	return r.due == 0 && r.origin == 0 && r.group == "" && r.dedup == "" && r.trace == ""
 }
 
-// footprint returns the approximate memory of the record in bytes.
 func (r *record) footprint() int64 { return 256 + r.size }
 
 // castagnoli is a polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the content and the message ID, so that bit errors on disk are detected before delivery. It does
-// not change when a message moves. content is the result of contentSum.
+// checksum covers the content and the message ID, so that bit errors on disk are detected. It does not change when a
+// message moves.
 func checksum(content uint32, origin int64) int64 {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(origin))
@@ -66,7 +64,7 @@ func (r *record) contentSum() uint32 {
 		if s == "" {
 			continue
 		}
-		// The field's index and length are part of the sum. The bytes are only read.
+		// Include the field's index and length. The bytes are only read.
 		sum = crc32.Update(sum^uint32(i<<28^len(s)), castagnoli, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
 	return sum
@@ -75,11 +73,10 @@ func (r *record) contentSum() uint32 {
 // isDamaged reports whether a fully loaded row fails its checksum.
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes means that the attributes of a row with a valid checksum cannot be decoded.
+// errAttributes means that a row with a valid checksum has invalid attributes.
 var errAttributes = errors.New("the attributes of a stored message cannot be read")
 
-// encodeAttributes encodes attributes sorted by name as name, type and value, each preceded by its length. It returns
-// nil if there are none.
+// encodeAttributes encodes attributes sorted by name. Names, types and values are preceded by their length.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -106,7 +103,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	return out
 }
 
-// decodeAttributes decodes the result of encodeAttributes. The strings share one copy of the input.
+// decodeAttributes returns strings that share one copy of the input.
 func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -138,26 +135,22 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 const allColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
 	group_id, dedup_id, trace, attributes, body`
 
-// browsedColumns are all columns and the attempts.
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
 // keepContent is the largest content in bytes that scans load and memory caches.
 const keepContent = 8 << 10
 
-// scanColumns omits large contents.
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
 	iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL)`
 
-// headColumns omits all contents.
 const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
 
-// records returns the messages of a query with one of the column lists above.
+// records runs a query with one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
 	return rows, err
 }
 
-// eachRecord calls f for each message of such a query.
 func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	return c.query(func(row row) {
 		r := &record{
@@ -173,7 +166,7 @@ func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	}, text, args...)
 }
 
-// scan returns up to limit messages with low < key <= high in order; delayed ones only if delayed is set.
+// scan returns up to limit messages with low < key <= high in order.
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
 	only := ` AND due IS NULL`
 	if delayed {
@@ -183,15 +176,14 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 		int64(keepContent), low, high, int64(limit))
 }
 
-// scanWithout returns up to limit messages with low < key <= high in order, without delayed ones and the given
-// tenants.
+// scanWithout omits delayed messages and tenants.
 func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
 		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain is a faster scan for messages with only a body and attributes; ok is false if one has more.
+// scanPlain is a faster scan for messages with only a body and attributes; ok is false if there are others.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -209,8 +201,8 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns messages of a queue with low < key <= high that were sent with a delay, in the order they become
-// visible. The delay ends by to, and after from or, if at from, the key is above fromKey.
+// scanDue returns messages with low < key <= high that were sent with a delay, in order of due and key, from (from,
+// fromKey) exclusive until to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
@@ -218,7 +210,7 @@ func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([
 		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
-// lookUp reads complete messages by key, at most queue.MaxBatch, and skips missing ones.
+// lookUp reads messages by key, at most queue.MaxBatch, and skips missing ones.
 func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	var args [queue.MaxBatch]any
 	for i, key := range keys {
@@ -227,7 +219,7 @@ func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	return c.records(`SELECT `+allColumns+` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
 }
 
-// head reads a message by key without its content; nil if it is gone.
+// head reads a message without its content; nil if it is gone.
 func (c *conn) head(key int64) (*record, error) {
 	rows, err := c.records(`SELECT `+headColumns+` FROM messages WHERE id = ?`, key)
 	if err != nil || len(rows) == 0 {

@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// restore reopens the store, verifies that nothing acknowledged is missing, tests writing, and synchronizes memory
-// with it.
+// restore reopens the store, tests writing, and synchronizes memory with it.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store at the path
@@ -41,7 +40,6 @@ func (b *Broker) restore() error {
 	return nil
 }
 
-// probe performs a durable write.
 func (s *store) probe() error {
 	if err := s.synchronous(true); err != nil {
 		return err
@@ -50,7 +48,6 @@ func (s *store) probe() error {
 	return err
 }
 
-// reconcile synchronizes memory with the store. The failed transaction may have committed or not.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -85,7 +82,7 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile loads a queue's state from the store. Messages in flight stay in flight if they still exist.
+// reconcile synchronizes a queue with the store, in which the failed transaction may have committed or not.
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +116,6 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	return q.loadDelays(c)
 }
 
-// resumeQueues starts the queues after opening or a recovery.
 func (b *Broker) resumeQueues() {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()

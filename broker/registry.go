@@ -10,20 +10,19 @@ import (
 	"tendril/queue"
 )
 
-// Registry stores the state that several instances share through this broker: the leader, scheduled runs and paused
-// tasks. It implements registry.QueueStore with one table per kind of record. It uses the queues' database, so that a
-// run and its message are one transaction.
+// Registry stores the state that instances sharing this broker agree on: the leader, scheduled runs and paused tasks.
+// It is a registry.QueueStore in the queues' database, so that a run and its message are one transaction.
 //
-// Every write is durable before it returns. Methods return when their context is done. The outcome of a write is then
-// unknown, as after any error other than a refusal; repeating it is harmless.
+// Writes are durable. If a write's context is done first, its outcome is unknown, as after any error other than a
+// refusal; repeating it is harmless.
 type Registry struct{ b *Broker }
 
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
-	// runRetention is how long a run is kept, longer than any instance looks back for missed runs.
+	// runRetention exceeds the time that any instance looks back for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// runSweep is the maximum number of expired runs that each new run deletes.
+	// runSweep is the number of expired runs that each new run deletes at most.
 	runSweep = 64
 )
 
@@ -96,7 +95,6 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 	return s.sent[0], nil, nil
 }
 
-// recordWrite is the request of a Swap or Enqueue.
 type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
@@ -237,7 +235,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix returns the prefix of an environment's tasks in the paused table. The key is "" for all environments.
+// pausePrefix returns the prefix of an environment's tasks. The key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

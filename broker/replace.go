@@ -7,9 +7,9 @@ import (
 )
 
 // Replace sends a message to the queue named to, which may be this one, and removes the message id, in one
-// transaction. The new message gets its own ID; the removed one counts as purged. Errors: queue.CodeResourceNotFound
-// if the queue does not hold the message, the errors of [Queue.Send], and InvalidParameterValue if a FIFO queue
-// treats the new message as a duplicate; then the original stays.
+// transaction. The removed message counts as purged. Errors: queue.CodeResourceNotFound if id is missing, the errors
+// of [Queue.Send], and InvalidParameterValue if a FIFO queue treats the new message as a duplicate; then the original
+// stays.
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {
@@ -53,7 +53,6 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	return s.sent[0], nil
 }
 
-// replacement is the request that replaces a message.
 type replacement struct {
 	sending *sending
 	removal *removal

@@ -8,11 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its current state. For a message in
-// flight it works like [Queue.ChangeVisibility], with the same limit on the total since the receive. A visible
-// message that was received before is hidden as if in flight, and on a FIFO queue its receipt handles expire; a
-// message never received is delayed. The error wraps queue.CodeResourceNotFound if the queue does not hold the
-// message.
+// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its state. For a message in flight it
+// works like [Queue.ChangeVisibility], with the same limit on the total since the receive. A visible message that was
+// received before is hidden as if in flight, and on a FIFO queue its receipt handles expire. The error wraps
+// queue.CodeResourceNotFound if the queue does not hold the message.
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")
@@ -75,7 +74,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
-		// This is like an uncounted receive without a receiver. The new serial invalidates earlier receipt handles.
+		// The new serial invalidates earlier receipt handles, like an uncounted receive.
 		q.index.order.withdraw(m)
 		m.count = m.count + 1
 		m.unread = m.unread + 1
@@ -98,7 +97,7 @@ func errBeyondLimit(asked time.Duration) error {
 			int(queue.MaxVisibility/time.Second)))
 }
 
-// rescheduling is the request that changes the delay of a message that was never received.
+// rescheduling changes the delay of a message that was never received.
 type rescheduling struct {
 	q          *liveQueue
 	m          *message // a claim

@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// deliver returns the received messages after reading the contents that are not cached. If reading fails, the
-// messages return to the queue.
+// deliver loads the contents and returns the messages. After an error they return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -36,7 +35,6 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	return out, nil
 }
 
-// readContents fills in the contents that are not cached.
 func (r *receive) readContents(list []receivedMessage) error {
 	var keys []int64
 	for _, g := range list {
@@ -59,7 +57,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message converts a row to a queue.Message, without the fields that only a receive knows.
+// message converts a row, without the fields that only a receive knows.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // a damaged row may have only some of them
 	m := queue.Message{
@@ -74,7 +72,6 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 	return m
 }
 
-// undo reverts a receive after reading contents failed.
 func (r *receive) undo(list []receivedMessage) {
 	q := r.q
 	q.mu.Lock()
@@ -87,7 +84,7 @@ func (r *receive) undo(list []receivedMessage) {
 	q.waiters.wake(len(list))
 }
 
-// forget removes a message with a missing row: an operator deleted it during the receive.
+// forget removes a message that an operator deleted during the receive.
 func (r *receive) forget(m *message) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
@@ -96,12 +93,11 @@ func (r *receive) forget(m *message) {
 	}
 }
 
-// attemptWindow is how long a receive with an attempt ID can be repeated.
 const attemptWindow = 5 * time.Minute
 
 // repeats holds the repeatable receives of a FIFO queue by attempt ID. The same ID within five minutes returns the
-// same messages and receipt handles and restarts their visibility timeout, unless one of them was deleted, changed or
-// became visible. A restart clears it.
+// same messages and receipt handles and restarts their visibility timeout, unless one of them has changed since. A
+// restart clears it.
 type repeats map[string]*repeatable
 
 type repeatable struct {
@@ -132,7 +128,6 @@ func (r *receive) repeat() []receivedMessage {
 	return slices.Clone(a.messages)
 }
 
-// remember stores a receive with an attempt ID.
 func (a repeats) remember(id string, list []receivedMessage, now int64) {
 	if id == "" {
 		return
@@ -145,7 +140,6 @@ func (a repeats) remember(id string, list []receivedMessage, now int64) {
 	a[id] = &repeatable{expires: now + int64(attemptWindow), messages: list}
 }
 
-// forget makes the receive of m unrepeatable because its visibility was changed.
 func (a repeats) forget(m *message) {
 	maps.DeleteFunc(a, func(_ string, old *repeatable) bool {
 		return slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m })

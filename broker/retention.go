@@ -2,20 +2,19 @@ package broker
 
 import "time"
 
-// sweepRows is the maximum number of messages one sweep expires, sweepWalk the maximum number of rows it reads.
+// sweepRows and sweepWalk limit the messages that a sweep expires and the rows it reads.
 const (
 	sweepRows = 500
 	sweepWalk = 5_000
 )
 
-// retention schedules the sweeps for messages past their retention.
 type retention struct {
-	sweptTo  int64 // used only by the writer: all messages up to this key were moved here or are scheduled
+	sweptTo  int64 // used by the writer: all messages up to this key were moved here or are scheduled
 	sweeping bool
 	alarm    alarm // for the next sweep, by its stamp
 }
 
-// watchRetention schedules a sweep for when a message sent at a stamp expires. The lock is held.
+// watchRetention schedules a sweep for a message sent at a stamp. The lock is held.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -30,7 +29,6 @@ func (q *liveQueue) onRetention() {
 	q.sweepNow()
 }
 
-// sweepNow starts a sweep. The lock is held.
 func (q *liveQueue) sweepNow() {
 	if q.retention.sweeping || q.deleted || q.broker.background.closing.Load() {
 		return
@@ -39,22 +37,22 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep is the request that removes messages past their retention, anywhere in the queue.
+// sweep removes messages past their retention, anywhere in the queue.
 //
-// Receives skip fresh messages sent before the queue's cutoff, which belong to the sweep. Messages that were received
-// before are marked as leaving.
+// Fresh messages sent before the queue's cutoff belong to the sweep, and receives skip them. Messages that were
+// received before are marked as leaving.
 type sweep struct {
 	q       *liveQueue
 	cutoff  int64
 	rows    []sweptRow
 	more    bool
-	nextOne int64 // stamp of the oldest remaining message; 0 for none
+	nextOne int64 // stamp of the oldest remaining message, or 0
 }
 
 type sweptRow struct {
 	key, due int64
-	m        *message // nil if fresh
-	moved    bool     // it came from another queue
+	m        *message
+	moved    bool // it came from another queue
 }
 
 func (s *sweep) apply(t *tx) error {
@@ -93,8 +91,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages that were sent to this queue and are not scheduled; these are in order of their sent
-// time.
+// findOwn finds expired messages that were sent here and are not scheduled. They are in order of their sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -122,7 +119,6 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 	return err
 }
 
-// findMoved finds expired messages that came from other queues.
 func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -139,7 +135,7 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 }
 
 // findScheduled finds expired scheduled messages. It considers all delayed messages for the next sweep, which may
-// therefore run too early but never too late.
+// therefore run too early.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -158,7 +154,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold marks the found messages that are in memory and skips those that another request is removing.
+// hold marks messages that are in memory and skips those that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -176,7 +172,6 @@ func (s *sweep) hold() {
 	s.rows = kept
 }
 
-// release removes the marks after a rollback. The lock is held.
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {

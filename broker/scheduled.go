@@ -8,18 +8,16 @@ import (
 	"tendril/queue"
 )
 
-// The sent time of a scheduled message is the time at which it becomes visible, so its age and retention start there.
-// A row is recognized as scheduled by due = sent. Since such rows are not in order of their sent time, code that
-// relies on that order skips them.
+// A scheduled message counts as sent when it becomes visible, so its age and retention start then: due = sent marks a
+// scheduled row. These rows are not in order of their sent time, and code that relies on that order skips them.
 
-// scheduled reports whether a row is a scheduled message.
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead is how far ahead a message can be scheduled, far below the range of a timer.
+// maxAhead is far below the range of a timer.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns when a message should become visible in Unix milliseconds, from its field or else its attribute;
-// 0 for neither.
+// notBefore returns when a message should become visible in Unix milliseconds, or 0. Its field takes precedence over
+// its attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	at, text := m.NotBefore, ""
 	for i := range m.Attributes {
@@ -52,12 +50,12 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// longGrid is the precision in milliseconds of delays beyond the SQS maximum. It limits the number of instants that
-// memory counts.
+// longGrid is the precision in milliseconds of delays beyond the SQS maximum. It limits the instants that memory
+// counts.
 const longGrid = 1000
 
-// visibleAt converts a requested time to Unix milliseconds on the broker's clock, which reads now. If that clock
-// agrees with the wall clock, whole seconds are preserved.
+// visibleAt converts a requested time to Unix milliseconds on the broker's clock, which reads now. It keeps whole
+// seconds if that clock agrees with the wall clock.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

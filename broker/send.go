@@ -12,9 +12,7 @@ import (
 
 // Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, after they are on
 // disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure, or on a
-// FIFO queue a message without group or deduplication ID.
-//
-// Once the messages are passed to the writer, ctx has no effect, so the result is always known.
+// FIFO queue a message without group or deduplication ID. A done ctx has no effect once the messages are submitted.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -38,29 +36,27 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return s.sent, nil
 }
 
-// sending is the request of a Send.
 type sending struct {
 	q     *liveQueue
 	set   *settings     // as of the validation
 	at    int64         // stamp
 	items []sendingItem // valid messages
-	sent  []queue.Sent  // the result
+	sent  []queue.Sent
 }
 
-// sendingItem is one message to store.
 type sendingItem struct {
 	record     *record
 	contentSum uint32
 	delay      time.Duration
-	notBefore  int64 // Unix milliseconds; 0 for none
-	index      int   // in sent
+	notBefore  int64 // Unix milliseconds, or 0
+	index      int
 	first      int64 // its key or, for a duplicate, the first message's key
 }
 
 // fresh reports whether the message was stored and is not a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending validates messages and converts the valid ones to records. An error rejects the whole call.
+// newSending converts valid messages to records. An error rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -143,7 +139,6 @@ func (s *sending) apply(t *tx) error {
 	return nil
 }
 
-// answer fills in the IDs, which are known after apply.
 func (s *sending) answer() {
 	work := new(block)
 	for i := range s.items {
@@ -187,11 +182,10 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// dedupWindow is how long a deduplication ID is remembered after the first send. Deleting the message does not end
-// it; purging does.
+// dedupWindow is how long a deduplication ID is remembered, even if the message is deleted; purging ends it.
 const dedupWindow = 5 * time.Minute
 
-// duplicate returns the key of the message with the same deduplication ID within the window, or 0.
+// duplicate returns the key of the message sent with the same deduplication ID, or 0.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
 	err = t.c.query(func(row row) {
 		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
@@ -202,7 +196,6 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 	return first, err
 }
 
-// remember stores a message's deduplication ID in the transaction of its send.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
 		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())

@@ -13,24 +13,22 @@ import (
 	"tendril/queue"
 )
 
-// settings are the parsed attributes of a queue.
 type settings struct {
 	fifo                               bool
 	visibility, delay, retention, wait time.Duration
 	maxSize                            int // bytes
 	contentDedup                       bool
 	dedupPerGroup                      bool
-	redrive                            *redrivePolicy // nil for none
+	redrive                            *redrivePolicy // may be nil
 	allow                              *allowPolicy   // nil means all
-	policy                             *access.Policy // nil for none
+	policy                             *access.Policy // may be nil
 }
 
-// attribute describes a settable queue attribute.
 type attribute struct {
 	fallback  string // default value; "" for none
 	fifo      bool   // FIFO queues only
-	removable bool   // an empty value removes it
-	// read parses a value into the settings.
+	removable bool
+	// canonical returns the form in which a value is stored, compared and returned; nil keeps it as given.
 	read func(s *settings, name, value string) error
 	// canonical returns the form in which a valid value is stored, compared and returned; nil keeps it as given.
 	canonical func(value string) string
@@ -84,7 +82,7 @@ var settable = map[string]attribute{
 // maxKeyID is the longest ID, alias or ARN of a KMS key in bytes (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// forHighThroughput lists the attributes that SQS rejects on a standard queue with a specific text. Read-only.
+// canonicalAttributes returns attributes as SQS does: lower-case booleans, numbers without signs and leading zeros.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
 // canonicalAttributes converts attributes to the form that SQS stores and returns: lower-case booleans, numbers
@@ -123,7 +121,7 @@ func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) 
 	return integer(fallback, least, most, func(s *settings, n int) { *field(s) = time.Duration(n) * time.Second })
 }
 
-// choice returns a parser for one of two values.
+// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
 func choice(off, on string, set func(s *settings, on bool)) func(s *settings, name, value string) error {
 	return func(s *settings, name, value string) error {
 		if value != off && value != on {
@@ -143,7 +141,7 @@ func errValue(name string) error {
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {
-		_ = settable[name].read(&s, name, value) // defaults are valid
+		_ = settable[name].read(&s, name, value)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -162,7 +160,8 @@ func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	return s, s.checkTogether(given)
 }
 
-// checkTogether rejects attributes that exclude each other.
+// mergeAttributes applies a change. Empty values remove policies and keys, and a KMS key disables SQS-managed
+// encryption.
 func (s *settings) checkTogether(attributes map[string]string) error {
 	if attributes["KmsMasterKeyId"] != "" && attributes["SqsManagedSseEnabled"] == "true" {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
@@ -176,8 +175,6 @@ func (s *settings) checkTogether(attributes map[string]string) error {
 	return nil
 }
 
-// mergeAttributes applies a change. An empty value removes a policy or key, and setting a KMS key disables the
-// SQS-managed encryption.
 func mergeAttributes(old, change map[string]string) map[string]string {
 	merged := maps.Clone(old)
 	if merged == nil {
@@ -225,7 +222,6 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
-// sameValue compares attribute values; JSON values are compared by content.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
@@ -243,10 +239,10 @@ type redrivePolicy struct {
 // allowPolicy limits the queues that may use a queue as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
-	sources []string // ARNs, unless all
+	sources []string // permits reports whether the queue with an ARN may send dead letters here; a nil policy permits all.
 }
 
-// permits reports whether the queue with an ARN may send dead letters; a nil policy permits all.
+// parseRedrivePolicy parses the attribute; "" means no policy. The count may be a number or a string.
 func (p *allowPolicy) permits(source string) bool {
 	return p == nil || p.all || slices.Contains(p.sources, source)
 }
@@ -257,7 +253,7 @@ const (
 	mostSources        = 10
 )
 
-// parseRedrivePolicy parses the RedrivePolicy attribute; "" means no policy. The count may be a number or a string.
+// canonicalRedrive makes the maximum receive count a number, as SQS does. A missing count stays missing.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -286,7 +282,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// canonicalRedrive converts the maximum receive count to a number, as SQS returns it. A missing count stays missing.
+// parseAllowPolicy parses the attribute; "" means no policy.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -298,7 +294,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// parseAllowPolicy parses the RedriveAllowPolicy attribute; "" means no policy.
+// own converts a stored ARN to this broker's account and region, which may have changed since. "" stays "".
 func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -329,8 +325,7 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own converts a stored ARN to this broker's account and region; "" stays "". All stored queues belong to this
-// broker, even if it was started with another account or region before.
+// relocateRedrivePolicy updates the target of a stored redrive policy like own.
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -342,7 +337,7 @@ func (o *Options) own(stored string) string {
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {
-		return // parseSettings reports invalid policies
+		return
 	}
 	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
 }

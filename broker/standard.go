@@ -5,7 +5,7 @@ package broker
 type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
-	back ring // received before
+	back ring
 	turn bool // the last message came from back
 
 	byID        map[string]*tenant
@@ -14,11 +14,11 @@ type standardOrder struct {
 	parkedFresh int              // fresh messages of noisy tenants
 	given       []*tenant        // tenants that got messages in the current take
 	quietInRow  int              // messages of quiet tenants since the last noisy one
-	busy        recentTime       // of all tenants
-	nextCalm    int64            // stamp after which calm checks for inactive tenants
-	rescan      bool             // messages skipped because their tenant was noisy must be searched for again
-	sweepAt     int              // number of tenants that triggers a sweep
-	mark        int              // of the latest sweep
+	busy        recentTime
+	nextCalm    int64 // stamp after which calm checks for inactive tenants
+	rescan      bool  // messages skipped as noisy must be searched for again
+	sweepAt     int
+	mark        int
 }
 
 func newStandard() *standardOrder {
@@ -78,7 +78,6 @@ func (s *standardOrder) size() int { return s.main.n + s.late.n + s.parkedFresh 
 
 func (s *standardOrder) deliverable(int64) bool { return s.quiet() > 0 || s.turns.Len() > 0 }
 
-// quiet returns the number of messages that do not belong to noisy tenants.
 func (s *standardOrder) quiet() int { return s.main.n + s.late.n + s.back.n }
 
 func (s *standardOrder) take(t takeRequest) []*message {
@@ -103,7 +102,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// next removes the next message in any state; nil if there is none.
+// next removes the next message in any state, or returns nil.
 func (s *standardOrder) next(oldOnly bool) *message {
 	if s.turns.Len() > 0 && (s.quiet() == 0 || s.quietInRow >= quietShare) {
 		return s.nextNoisy(oldOnly)
@@ -111,7 +110,6 @@ func (s *standardOrder) next(oldOnly bool) *message {
 	return s.nextQuiet(oldOnly)
 }
 
-// gave updates the turns after a message was delivered.
 func (s *standardOrder) gave(m *message) {
 	switch t := m.tenant; {
 	case t != nil && t.noisy != nil:
@@ -158,7 +156,6 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	return m
 }
 
-// park stores a message of a noisy tenant.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {
@@ -170,7 +167,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// became makes a tenant noisy and parks its messages, unless it already is or has sent nothing for a long time.
+// became makes a tenant noisy and parks its messages, unless it has been inactive for long.
 func (s *standardOrder) became(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

@@ -122,7 +122,6 @@ CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL
 ) WITHOUT ROWID;`
 
-// attemptsSchema contains the tables added after format 5.
 const attemptsSchema = `
 CREATE TABLE attempts (
 	id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, history TEXT NOT NULL
@@ -151,14 +150,13 @@ const (
 	oldestReadable = 5
 )
 
-// store is the open database: one connection for writes and checkpoints, used only by the writer, and several for
-// reads.
+// store is the open database: one connection for the writer and several for reads.
 type store struct {
 	write *conn
-	reads chan *conn // closed with the store
-	open  int        // number of read connections
-	full  bool       // PRAGMA synchronous of the write connection is FULL
-	// closed is set by close, which only the writer calls or, after it has ended, the closing broker.
+	reads chan *conn
+	open  int
+	full  bool // PRAGMA synchronous of the write connection is FULL
+	// closed is set by close, which the writer calls or, after it has ended, the closing broker.
 	closed bool
 }
 
@@ -170,8 +168,7 @@ const (
 // CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty returns an error if dir had a database before: starting with empty queues would hide the loss of their
-// messages. what describes the database's state.
+// refuseEmpty returns an error if dir had a database before: starting empty would hide the loss of its messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -182,7 +179,7 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence returns an error if the database is missing or empty although there was one.
+// checkPresence returns an error if an existing database is missing or empty now.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	what := "is missing"
@@ -204,7 +201,7 @@ func checkPresence(dir string) error {
 	return nil
 }
 
-// sizeOf returns a file's size, or -1 if it does not exist.
+// sizeOf returns -1 if the file does not exist.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -213,7 +210,6 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// recordCreation writes [CreatedFile], once the database is on disk.
 func recordCreation(dir string) error {
 	path := filepath.Join(dir, CreatedFile)
 	if sizeOf(path) >= 0 {
@@ -222,7 +218,7 @@ func recordCreation(dir string) error {
 	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
 }
 
-// openStore opens or creates the database in dir, with a page cache of the given bytes.
+// openStore opens or creates the database in dir. cache is in bytes.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -234,8 +230,8 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// Create the file before SQLite does, so that it and the files next to it, which inherit its mode, are private to
-	// their owner.
+	// Create the file before SQLite does: the files next to it inherit its mode, which keeps all private to their
+	// owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -245,8 +241,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
-	// Disabling the automatic checkpoint comes first: otherwise opening would wait until the log of a killed process
-	// is copied.
+	// Disable automatic checkpoints first: otherwise opening would wait for the log of a killed process to be copied.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -270,13 +265,11 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	return s, nil
 }
 
-// cacheOf sets a connection's page cache in bytes.
 func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
 
-// errDamaged means that a database is damaged.
 var errDamaged = errors.New("the file is damaged")
 
-// explain adds the file to an error and, if it is damaged, instructions.
+// explain adds the path to an error and, for a damaged file, instructions.
 func explain(path string, err error) error {
 	if !isCorrupt(err) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("opening %s: %w", path, err)
@@ -304,7 +297,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables of a new file or upgrades an earlier format, and rejects unknown formats.
+// createTables also upgrades an earlier format, and rejects unknown ones.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -326,8 +319,8 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous sets whether the next commit waits for the disk. The pragma takes effect when it is prepared, so it is
-// run unprepared each time.
+// synchronous sets whether the next commit waits for the disk. The pragma takes effect when prepared, so it cannot be
+// cached.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -353,9 +346,8 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog checkpoints the whole log between reads so that it can restart. mode is the checkpoint mode: RESTART, or
-// TRUNCATE, which also frees its space. It does not wait for readers in other processes, such as a backup; then the
-// log continues.
+// restartLog checkpoints the whole log between reads so that it can restart. mode is RESTART, or TRUNCATE to free its
+// space too. It does not wait for readers in other processes, such as a backup; then the log continues.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -373,7 +365,6 @@ func (s *store) restartLog(mode string) error {
 	return errors.Join(err, s.write.script(busyTimeout))
 }
 
-// logPages runs a checkpoint pragma and returns the log's length.
 func (s *store) logPages(pragma string) (pages int64, err error) {
 	err = s.write.query(func(row row) { pages = row.int(1) }, pragma)
 	return pages, err
@@ -381,8 +372,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queues' file is closed")
 
-// close waits for readers and closes all connections, the write connection last so that it checkpoints the log. A
-// failed store may already be closed.
+// close waits for readers and closes the write connection last so that it checkpoints the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -405,8 +395,8 @@ var ErrInUse = errors.New("data directory is in use by another process")
 // ErrUnsafe means that another user may write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
-// lockDir locks the directory until the returned file is closed or the process ends in any way. The lock is a
-// separate file, since opening and closing the database file would drop SQLite's locks on it.
+// lockDir locks the directory until the returned file is closed or the process ends. The lock is a separate file,
+// since closing the database file would drop SQLite's locks on it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -434,8 +424,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir unlocks the directory. It unlocks before closing because a child process being started may hold a copy of
-// the descriptor.
+// unlockDir unlocks before closing because a child process may hold a copy of the descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // On a standard queue a MessageGroupId names a tenant, and receives are fair ("fair queues" in SQS): messages of
-// noisy tenants come last. A message without a group is never noisy.
+// noisy tenants come last. Messages without a group are never noisy.
 const (
-	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all, or if it
-	// used more than noisyShare of the recent processing time (from receive to delete).
+	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all, or used
+	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
 	// busyHalfLife is the half-life of past processing time; leastBusy is the minimum counted per message.
@@ -20,13 +20,13 @@ const (
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet if it has no more visible messages or has sent nothing for quietAfter.
 	quietAfter = 5 * time.Minute
-	// After quietShare consecutive messages of quiet tenants a noisy one gets a turn, so that it never starves.
+	// After quietShare messages of quiet tenants in a row a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is the number of tenants in memory below which none are swept.
+	// fewTenants is the number of tenants up to which none are swept.
 	fewTenants = 4096
 )
 
-// tenant is a MessageGroupId of a standard queue with messages in memory.
+// tenant is a MessageGroupId with messages in memory.
 type tenant struct {
 	inFlight int
 	busy     recentTime
@@ -37,13 +37,12 @@ type tenant struct {
 
 // noisyTenant is the additional state of a noisy tenant.
 type noisyTenant struct {
-	fresh, back ring // visible messages in memory
+	fresh, back ring
 	turn        bool // the last message came from back
 	given       int  // messages delivered by the current take
-	index       int  // in turns; -1 if not there
+	index       int
 }
 
-// tenantOf returns a message's tenant, or nil.
 func (s *standardOrder) tenantOf(r *record) *tenant {
 	if r.group == "" {
 		return nil
@@ -57,7 +56,6 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// isNoisy reports whether a row belongs to a noisy tenant.
 func (s *standardOrder) isNoisy(r *record) bool {
 	t := s.byID[r.group]
 	if t == nil {
@@ -77,8 +75,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// began counts a message put in flight; all is the queue's total in flight. Resumed messages never make a tenant
-// noisy, because the total is still incomplete.
+// began counts a message in flight; all is the queue's total. Resumed messages make no tenant noisy, because the
+// total is incomplete.
 func (s *standardOrder) began(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -87,7 +85,7 @@ func (s *standardOrder) began(t *tenant, all int, resumed bool) {
 	}
 }
 
-// ended counts a message that left flight after a duration, at a reading of the clock.
+// ended counts a message that left flight after a duration.
 func (s *standardOrder) ended(m *message, after, now int64) {
 	if len(s.byID) == 0 {
 		return
@@ -106,8 +104,7 @@ func (s *standardOrder) ended(m *message, after, now int64) {
 	}
 }
 
-// calm makes noisy tenants quiet if they sent nothing for a while or, provided memory holds all the queue's messages,
-// have no more messages.
+// calm makes tenants quiet that have been inactive or, if memory holds all messages, have none left.
 func (s *standardOrder) calm(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)
@@ -130,10 +127,9 @@ func (s *standardOrder) calm(complete bool) {
 	})
 }
 
-// sentNothing reports whether a tenant has been inactive long enough to count as quiet.
+// sentNothing reports whether a tenant has been inactive long enough to be quiet.
 func (t *tenant) sentNothing(now int64) bool { return now-t.lastSent >= quietAfter.Milliseconds() }
 
-// endTake resets the per-take counts.
 func (s *standardOrder) endTake() {
 	for _, t := range s.given {
 		if t.noisy != nil {
@@ -144,7 +140,7 @@ func (s *standardOrder) endTake() {
 	s.given = s.given[:0]
 }
 
-// place updates a tenant's position in turns, which holds noisy tenants with messages.
+// place updates a noisy tenant's position in turns.
 func (s *standardOrder) place(t *tenant) {
 	n := t.noisy
 	if n == nil {
@@ -161,7 +157,6 @@ func (s *standardOrder) place(t *tenant) {
 	}
 }
 
-// sweep removes tenants without messages in memory.
 func (s *standardOrder) sweep(held map[int64]*message) {
 	s.mark++
 	mark := func(m *message) {

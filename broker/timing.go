@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened. It is monotonic, so that a step of the wall clock does not
-// change a visibility timeout or a delay. Persistent times are Unix milliseconds relative to the wall clock at
-// opening.
+// clock counts nanoseconds since the broker was opened. It is monotonic: a step of the wall clock does not change a
+// visibility timeout or a delay. Stored times are Unix milliseconds relative to the wall clock at opening.
 type clock struct {
 	start  time.Time
 	anchor int64
@@ -20,22 +19,19 @@ func newClock() clock {
 
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// milli converts a reading of now to Unix milliseconds, rounded up so that a stored deadline is never early.
+// milli converts a reading to Unix milliseconds, rounded up so that stored deadlines are never early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }
 
-// reading converts Unix milliseconds to a reading of now.
 func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(time.Millisecond) }
 
-// floor converts a reading of now to Unix milliseconds, rounded down.
 func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
 
-// stamp returns the wall-clock time in Unix milliseconds, for times that users see (sent, first received) and for
-// retention.
+// stamp returns the wall-clock time in Unix milliseconds, for retention and for times that users see.
 func stamp() int64 { return time.Now().UnixMilli() }
 
-// date converts a stamp to a time; 0 becomes the zero time.
+// date converts a stamp; 0 becomes the zero time.
 func date(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}
@@ -50,7 +46,7 @@ type alarm struct {
 	at    int64 // 0 if not set
 }
 
-// set schedules ring after wait. at is the same time in units chosen by the caller, for comparing alarms.
+// set schedules ring after wait. at is the same time in any unit, to compare alarms.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -68,14 +64,13 @@ func (a *alarm) stop() {
 	}
 }
 
-// indexed is a [heap.Interface] whose items store their index, so that any item can be removed.
+// indexed is a [heap.Interface] whose items store their index, so that any can be removed.
 type indexed[T any] struct {
 	items  []T
 	before func(a, b T) bool
-	index  func(T) *int // the item's stored index
+	index  func(T) *int
 }
 
-// first returns the first item, or the zero value if the heap is empty.
 func (h *indexed[T]) first() (item T) {
 	if len(h.items) > 0 {
 		item = h.items[0]
@@ -111,17 +106,16 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// delayGrid is the precision of delays in milliseconds, rounded up. It limits the memory for delayed messages to one
-// count per instant: at most 90,000 regular ones, plus those requested by Reschedule and whole seconds (longGrid).
+// delayGrid is the precision of delays in milliseconds, rounded up. It limits the instants that memory counts.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. The messages
-// themselves stay on disk until then.
+// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. The messages stay on
+// disk until then.
 type delays struct {
 	count   map[int64]int
-	order   []int64 // sorted keys of count
+	order   []int64
 	delayed int
 }
 
@@ -136,7 +130,6 @@ func (d *delays) add(due int64, n int) {
 	d.delayed += n
 }
 
-// sub removes one delayed message that left the queue.
 func (d *delays) sub(due int64) {
 	if d.count[due] > 0 {
 		d.count[due]--
@@ -144,7 +137,7 @@ func (d *delays) sub(due int64) {
 	}
 }
 
-// expire removes the delays that end by milli and returns the number of messages that become visible.
+// expire removes the delays that end by milli and returns the number of messages.
 func (d *delays) expire(milli int64) (n int) {
 	for len(d.order) > 0 && d.order[0] <= milli {
 		n += d.count[d.order[0]]

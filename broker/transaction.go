@@ -7,15 +7,14 @@ import (
 	"tendril/queue"
 )
 
-// tx is the writer's transaction. It batches rows into few statements and writes the counters of each changed queue
-// once.
+// tx is the writer's transaction. It batches rows into few statements.
 type tx struct {
 	c        *conn
 	inserts  []*record
 	args     []any
-	removed  []int64 // keys of messages to delete
-	received []int64 // removed keys that may have rows in receipts
-	failed   []int64 // removed keys that may have rows in attempts
+	removed  []int64
+	received []int64 // removed keys with possible rows in receipts
+	failed   []int64 // removed keys with possible rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
 	dropped  map[*liveQueue]bool // deleted in this transaction
@@ -25,11 +24,11 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit applies a group of requests in one transaction. On error it rolls back and restores the counters.
+// commit applies a group of requests in one transaction. On error it restores the counters.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// SQLite may already have rolled back; then this fails harmlessly.
+			// harmless if SQLite has already rolled back
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)
@@ -63,7 +62,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// counters returns a queue's counters for modification. They are written with the commit and restored if it fails.
+// counters returns a queue's counters for modification; end restores them if the commit fails.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -80,14 +79,13 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// removeMoved deletes a message's previous row after its attempts have moved to the new key.
+// removeMoved keeps the attempts, which already have the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// flushRows writes the batched rows. It runs before the commit and before a request that reads earlier requests'
-// rows.
+// flushRows writes the batched rows, before the commit and before a request that reads them.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -113,7 +111,6 @@ func (t *tx) forgetRows() {
 	clear(t.reasons)
 }
 
-// end prepares tx for the next transaction. After an error it restores the counters.
 func (t *tx) end(err error) {
 	if err != nil {
 		for q, before := range t.touched {
@@ -125,7 +122,7 @@ func (t *tx) end(err error) {
 	clear(t.dropped)
 }
 
-// gone reports whether a queue was deleted, in this or an earlier transaction.
+// gone reports whether a queue was deleted in this or an earlier transaction.
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
 // row reads a message without its content; nil if it is gone.
@@ -136,8 +133,7 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages with only a body and attributes (the majority), insertAny for the rest. They are
-// indexed by the number of rows.
+// insertPlain is for messages with only a body and attributes. Both are indexed by the number of rows.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)
@@ -150,7 +146,6 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 	return texts
 }
 
-// repeated returns n copies of sql separated by commas.
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
 func (t *tx) flushInserts() error {
@@ -185,7 +180,6 @@ func (t *tx) flushInserts() error {
 	return nil
 }
 
-// orNull converts a zero value to NULL.
 func orNull[T comparable](v T) any {
 	var none T
 	if v == none {
@@ -194,11 +188,10 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// listedKeys is the number of keys in one DELETE with a list.
+// listedKeys is the number of keys in one DELETE.
 const listedKeys = 16
 
-// deleteTexts holds, for each table, the DELETE statements for one key, a list of keys and a range. Deleted attempts
-// return the columns that the counts of reasons need.
+// deleteTexts holds the DELETE statements for one key, a list and a range.
 var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
 	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
 

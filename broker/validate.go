@@ -21,8 +21,7 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall validates a call as a whole: the number of messages, their total size, and on a FIFO queue that each has
-// a group and deduplication ID, as in SQS.
+// checkCall validates a call as a whole. As in SQS, a FIFO message without group or deduplication ID fails the call.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -48,7 +47,6 @@ func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	return nil
 }
 
-// checkOutgoing validates one message, with the codes and texts of SQS.
 func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 	if m.Body == "" {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
@@ -91,7 +89,6 @@ func errParameter(name, value, reason string) error {
 		name, reason)
 }
 
-// secondsText formats a duration like SQS.
 func secondsText(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
 
 // validID reports whether s is 1 to 128 letters, digits and punctuation.
@@ -103,7 +100,6 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 	"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "+
 		"#x10000 to #x10FFFF")
 
-// validText reports whether SQS accepts the characters of a text.
 func validText(s string) bool {
 	plain := true // printable ASCII and white space
 	for i := 0; i < len(s); i++ {
@@ -125,14 +121,13 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 reports whether eight bytes are all ASCII without control characters below space, as one word operation.
+// printable8 checks eight bytes for printable ASCII as one word.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
 	return (word|(word-0x2020202020202020))&high == 0
 }
 
-// checkAttributes validates message attributes, with the texts of SQS.
 func checkAttributes(attributes []queue.Attribute) error {
 	if len(attributes) > maxAttributes {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -190,7 +185,6 @@ func checkAttributeName(name string) error {
 	return nil
 }
 
-// notInName reports whether c is invalid in a queue name.
 func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
@@ -217,7 +211,6 @@ func checkAttributeValue(a queue.Attribute) error {
 	return nil
 }
 
-// numberForm matches a decimal number with optional sign, fraction and exponent.
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
 // Limits of a Number attribute (Amazon SQS Developer Guide, "Message metadata"): significant digits and powers of
@@ -228,8 +221,7 @@ const (
 	largestPower  = 126
 )
 
-// validNumber reports whether s is a decimal number within the limits of SQS. Leading and trailing zeros do not count
-// as digits.
+// validNumber reports whether SQS accepts s as a number. Leading and trailing zeros do not count as digits.
 func validNumber(s string) bool {
 	m := numberForm.FindStringSubmatch(s)
 	if m == nil || m[1]+m[2] == "" {

@@ -8,7 +8,7 @@ import (
 
 // ChangeVisibility applies visibility changes. It returns nil if all succeeded, else one error per change. The total
 // since the receive must stay below 12 hours. A visible message stays visible: on a standard queue the change has no
-// effect, on a FIFO queue the receipt handle has expired. On a standard queue an earlier receipt handle works too.
+// effect, on a FIFO queue the receipt handle has expired. A standard queue accepts earlier receipt handles too.
 // Unread makes the receive not count; its receipt handle stays valid while the message is hidden.
 //
 // Changes take effect at once and become durable shortly after.
@@ -46,7 +46,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// change applies one change. If the message may exist but is not in memory, it returns the key: the message is then
+// change applies one change. If the message may exist but is not in memory, it returns the key: the message is
 // visible, so the change has no effect. The lock is held.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
@@ -80,7 +80,6 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	return 0, nil
 }
 
-// uncount makes the latest receive not count. The lock is held.
 func (q *liveQueue) uncount(m *message) {
 	m.uncount()
 	if m.mark != 0 {

@@ -10,24 +10,21 @@ import (
 	"tendril/queue"
 )
 
-// request is a change of the store. The writer applies many in one transaction, commits, and then calls their
-// onCommit in the same order.
+// request is a change of the store. The writer applies a group in one transaction and then calls each onCommit in
+// order.
 type request interface {
-	// apply makes the change in the transaction. It may run again after a rollback. An error fails the whole
-	// transaction; a request that must be refused records that and changes nothing.
+	// apply makes the change. It may run again after a rollback. An error fails the whole transaction; a request that
+	// must be refused records that and changes nothing.
 	apply(t *tx) error
-	// onCommit receives the commit's error and publishes the change to memory. It returns the result for the caller:
-	// err or a refusal.
+	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
 	onCommit(err error) error
 }
 
-// needs are a request's requirements for its commit.
 type needs struct {
 	durable bool // must be on disk before onCommit
 	space   bool // uses disk space: refused if the disk is full
 }
 
-// pendingRequest is a request waiting for its commit.
 type pendingRequest struct {
 	request request
 	needs   needs
@@ -43,7 +40,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative action. run applies it; after, if not nil, publishes it once committed.
+// change is the request of an administrative action. after, if not nil, publishes it once committed.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -58,18 +55,18 @@ func (c *change) onCommit(err error) error {
 	return err
 }
 
-// change performs an administrative change and waits for its commit.
+// change waits for the commit.
 func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
-// writer is the goroutine that writes to the store. It commits all pending requests in one transaction; while it
-// waits for the disk, the next group accumulates.
+// writer is the goroutine that writes to the store. It commits all pending requests in one transaction; meanwhile the
+// next group accumulates.
 type writer struct {
 	b       *Broker
-	restore func() error  // reopens the store; see Broker.restore
+	restore func() error
 	wake    chan struct{} // holds a token while requests are pending
-	done    chan struct{} // closed when the goroutine has exited
+	done    chan struct{}
 	tx      *tx
 	upkeep  *maintenance
 	mu      sync.Mutex
@@ -87,8 +84,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit queues a request. The writer will call its onCommit and send the result to done, unless nil. submit fails if
-// the broker is closed or the store has failed.
+// submit queues a request. The writer sends the result to done, unless nil. submit fails if the broker is closed or
+// the store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,14 +100,14 @@ func (w *writer) submit(r request, n needs, done chan error) error {
 	return nil
 }
 
-// failed returns the reason that requests are rejected, or nil.
+// failed returns the reason requests are rejected, or nil.
 func (w *writer) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure
 }
 
-// do submits a request and waits for its result, or until ctx is done; the request then continues in the background.
+// do waits for the request's result, or until ctx is done; the request then continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -135,7 +132,7 @@ func (w *writer) signal() {
 	}
 }
 
-// close rejects further requests, commits the pending ones and waits for the goroutine to exit.
+// close commits the pending requests and waits for the goroutine to exit.
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -168,11 +165,11 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of yields in a row without a new request after which next stops gathering.
+// gatherYields is the number of fruitless yields after which next stops gathering.
 const gatherYields = 4
 
-// next takes the next group. It first yields to callers about to submit, as long as that brings more requests:
-// without an fsync to wait for, groups would otherwise be small.
+// next takes the next group. It first yields to callers about to submit: without an fsync to wait for, groups would
+// otherwise be small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +187,8 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit commits a group and notifies its requests. On a full disk it refuses requests that use space and retries the
-// others. Any other failure is fatal for the file; see fail.
+// commit commits a group and notifies its requests. If the disk is full, it refuses requests that use space and
+// retries the others. Any other failure is fatal for the file.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()
@@ -236,7 +233,6 @@ func (w *writer) commit(group []pendingRequest) {
 	}
 }
 
-// refuseGrowing refuses requests that use disk space and returns the others.
 func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
 		if r.needs.space {
@@ -248,9 +244,8 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail handles a failed commit. Its effect on the disk is unknown, and a second fsync of the same file may report
-// success despite lost data. So the writer rejects everything until the file has been reopened and verified to hold
-// all acknowledged data.
+// fail handles a failed commit. Its effect on the disk is unknown, and a second fsync may report success despite lost
+// data. So the writer rejects everything until the file has been reopened and verified to hold all acknowledged data.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("The disk refused a write; the queues accept nothing until their file could be opened again and "+
 		"written. Look at the log and the disk.", cause)
@@ -288,18 +283,16 @@ func (w *writer) reopen() {
 	}
 }
 
-// pause waits and reports whether the broker is closing.
 func (w *writer) pause(wait time.Duration) bool {
 	select {
 	case <-time.After(wait):
-	case <-w.wake: // requests are rejected now, so this is a close or a leftover token
+	case <-w.wake: // closing, or a leftover token
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
 }
 
-// errFull refuses requests that use space on a full disk.
 var errFull = &queue.Error{
 	Code: queue.CodeStorageFull,
 	Message: "The disk that holds the queues has no space for more messages; receiving and deleting still work. Free " +
