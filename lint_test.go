@@ -25,7 +25,7 @@ type room struct {
 // reason into docs/decisions.
 var rooms = []room{
 	{"queue", "Package queue defines the types that every other package shares.", nil},
-	{"internal/sqsapi/sqswire", "Package sqswire holds what both ends of the SQS protocol write alike.", []string{"queue"}},
+	{"internal/sqsapi/sqswire", "Package sqswire holds the encoding shared by clients and servers of SQS.", []string{"queue"}},
 	{"internal/host/terminal", "Package terminal makes text safe to print on a terminal.", nil},
 	{"internal/host/trust", "Package trust checks whether other users control the contents of a file.", nil},
 	{"internal/host/datadir", "Package datadir creates the data directory and its files, accessible only to their owner.", []string{"internal/host/trust"}},
@@ -98,7 +98,7 @@ var rooms = []room{
 		"Compose, Kubernetes and KEDA.", []string{"internal/config/yamlfile"}},
 	{"internal/testing/losscheck", "Package losscheck finds messages that a queue lost, invented, repeated or brought back.", nil},
 	{"internal/testing/testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
-	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
+	{"queuetest", "Package queuetest checks implementations of a queue.", []string{"queue"}},
 	{"api", "Package api holds the JSON types and a client of a running environment's console API, /api/v1.",
 		[]string{"queue", "internal/host/terminal", "internal/host/datadir", "internal/host/proof", "internal/autoscale", "internal/observe/health",
 			"internal/observe/series", "internal/observe/eventlog", "internal/observe/doctor"}},

@@ -9,46 +9,45 @@ import (
 	"unicode/utf8"
 )
 
-// AttributeReason is the message attribute that says why tendril dead-lettered a message: a [Failure] in JSON. An app
-// is never sent it.
+// AttributeReason is the message attribute with the reason for a dead-lettering: a [Failure] in JSON. It is never
+// sent to apps.
 const AttributeReason = "tendril.reason"
 
 const (
-	// maxAttributes is the most message attributes that SQS takes.
+	// maxAttributes is the limit of SQS on message attributes.
 	maxAttributes = 10
-	// maxAnswer and maxReason bound two texts of a failure, in bytes.
+	// Limits of a failure's texts in bytes.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )
 
-// Failure is how the last attempt at a message failed.
+// Failure describes how the last attempt at a message failed.
 type Failure struct {
-	Reason string `json:"reason"`           // in a few words, as [Result] has it
-	Status int    `json:"status,omitempty"` // of HTTP; 0 without an answer
-	Answer string `json:"answer,omitempty"` // the start of the answer, at most 1 KiB
-	// Attempts is how often the message was tried, Receives how often it was received.
+	Reason string `json:"reason"`           // see [Result]
+	Status int    `json:"status,omitempty"` // HTTP status; 0 without a response
+	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
+	// Attempts counts deliveries, Receives all receives.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FailedAt   time.Time `json:"failed_at"`
-	Instance   string    `json:"instance,omitempty"` // where it was tried
-	// MessageID, SentAt and Source are what the message had before it was dead-lettered: its id, when it was sent, and
-	// the ARN of its queue.
+	Instance   string    `json:"instance,omitempty"` // that made the attempt
+	// MessageID, SentAt and Source (the ARN of the queue) describe the message before it was dead-lettered.
 	MessageID string    `json:"message_id"`
 	SentAt    time.Time `json:"sent_at,omitzero"`
 	Source    string    `json:"source"`
 }
 
-// DeadLetter is a message that failed for the last time, with its last failure.
+// DeadLetter is a message that failed for the last time.
 type DeadLetter struct {
 	Message *Message
 	Failure Failure
 }
 
-// Outgoing returns the message as it is sent to the dead-letter queue: with the same body, attributes, group and trace
-// header, and with the attribute [AttributeReason]. Its deduplication id on a FIFO queue is the message's id, which is
-// what SQS gives a message that it dead-letters itself. The answer, and then the reason, is cut where the message would
-// be too large. It returns false where the attribute has no room: nothing of the message itself is left out.
+// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason].
+// On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters. If the message would become too
+// large, the answer and then the reason are truncated. It returns false if the attribute does not fit at all; the
+// original is never truncated.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -72,14 +71,14 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// text returns the failure in JSON of at most room bytes; false when it cannot be that short.
+// text encodes the failure as JSON of at most room bytes; false if that is impossible.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason, f.Answer = permitted(f.Reason, maxReason), permitted(f.Answer, maxAnswer)
 	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if e.Encode(f) != nil { // a time that JSON cannot have
+		if e.Encode(f) != nil { // a time that JSON cannot represent
 			return "", false
 		}
 
@@ -89,14 +88,14 @@ func (f Failure) text(room int) (text string, fits bool) {
 			return text, true
 		}
 
-		if shorten != nil { // each byte that is left out is one in JSON, or more
+		if shorten != nil { // each byte takes at least one byte in JSON
 			*shorten = permitted(*shorten, max(len(*shorten)-extra, 0))
 		}
 	}
 	return "", false
 }
 
-// permitted returns the start of a text, of at most n bytes, without what SQS refuses and JSON does not escape.
+// permitted truncates text to n bytes and replaces characters that SQS refuses and JSON does not escape.
 func permitted(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {
@@ -110,8 +109,8 @@ func permitted(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure that it tells of; nil where there is none
-// to be read. Whoever may send to the queue may have written it.
+// CutReason returns the attributes without [AttributeReason], and its failure, or nil if absent or unreadable. Any
+// sender may have written it.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {
@@ -125,7 +124,7 @@ func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	return others, found
 }
 
-// Size is what the message counts towards [MaxMessageSize].
+// Size returns the size that counts towards [MaxMessageSize].
 func (m *Outgoing) Size() int {
 	n := len(m.Body)
 	for _, a := range m.Attributes {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Error is the error of a queue that rejected a request. Code is the name of the
-// error in the SQS JSON protocol, or one of tendril's own codes below.
+// Error is the error of a queue that rejected a request. Code is an error name of the SQS JSON protocol, or one of
+// tendril's own codes below.
 type Error struct {
-	Code    string // one of the Code constants
-	Message string // a sentence for people; may be ""
-	Err     error  // the cause; may be nil
+	Code    string
+	Message string // for people; may be ""
+	Err     error  // may be nil
 }
 
 // Errorf returns an [Error] with a formatted message. A %w verb sets the cause.
@@ -19,7 +19,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// Error returns the message, or the code when there is no message.
+// Error returns the message, or the code if there is no message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return e.Code
@@ -30,16 +30,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target is an [Error] with the same code, so that
-// errors.Is(err, queue.ErrNoQueue) checks the kind of error.
+// Is compares codes, so that errors.Is(err, queue.ErrNoQueue) works.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
-// Error codes with the names of the SQS JSON protocol. The last two are not in
-// Amazon's model; their codes in the query protocol are InvalidParameterValue and
-// MissingParameter.
+// Error codes of the SQS JSON protocol. The last two are not in Amazon's model; in the Query protocol they are
+// InvalidParameterValue and MissingParameter.
 const (
 	CodeQueueDoesNotExist            = "QueueDoesNotExist"
 	CodeQueueNameExists              = "QueueNameExists"
@@ -66,27 +64,25 @@ const (
 	CodeMissingRequiredParameter     = "MissingRequiredParameterException"
 )
 
-// Error codes of tendril that the SQS model does not have.
+// Error codes specific to tendril.
 const (
-	// CodeAccessDenied: the credentials are missing or do not allow the request.
+	// CodeAccessDenied: credentials are missing or insufficient.
 	CodeAccessDenied = "AccessDenied"
-	// CodeSignatureDoesNotMatch: the request is not signed with credentials that are valid.
+	// CodeSignatureDoesNotMatch: the request is not signed with valid credentials.
 	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
 	// CodeUnreachable: the queue did not answer.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull: the disk of the embedded queue has no space left for sends;
-	// receives and deletes still work.
+	// CodeStorageFull: the embedded queue's disk is too full for sends; receives and deletes still work.
 	CodeStorageFull = "StorageFull"
-	// CodeStorageFailed: a write to the disk failed; nothing is accepted until the
-	// store could be opened again and written.
+	// CodeStorageFailed: a disk write failed; requests fail until the store has been reopened.
 	CodeStorageFailed = "StorageFailed"
 	// CodeClosed: this process has closed the queue.
 	CodeClosed = "Closed"
-	// CodeStaleTerm: the write came from an instance that is no longer the leader.
+	// CodeStaleTerm: the writer is no longer the leader.
 	CodeStaleTerm = "StaleTerm"
 )
 
-// Sentinels for errors.Is. They compare by code alone.
+// Sentinels for errors.Is.
 var (
 	ErrNoQueue     = &Error{Code: CodeQueueDoesNotExist}
 	ErrThrottled   = &Error{Code: CodeRequestThrottled}
@@ -99,12 +95,11 @@ var (
 // MaxBatch is the maximum number of entries in one request (SQS: 10).
 const MaxBatch = 10
 
-// MaxMessageSize is the most that a message, and all messages of a batch together, may
-// contain in bytes: bodies, and names, types and values of attributes (SQS: 1 MiB).
+// MaxMessageSize is the maximum size in bytes of a message, and of a batch: bodies, and names, types and values of
+// attributes (SQS: 1 MiB).
 const MaxMessageSize = 1 << 20
 
-// CheckEntries rejects a batch request without entries, and one with too many. kind is the
-// name of an entry in the model of SQS.
+// CheckEntries rejects an empty or too large batch. kind is an entry's name in the SQS model.
 func CheckEntries(n int, kind string) error {
 	if n == 0 {
 		return Errorf(CodeEmptyBatchRequest, "There should be at least one %s in the request.", kind)
@@ -116,7 +111,7 @@ func CheckEntries(n int, kind string) error {
 	return nil
 }
 
-// CheckBatchSize rejects a batch whose messages together are too large.
+// CheckBatchSize rejects a batch that is too large in total.
 func CheckBatchSize(bytes int) error {
 	if bytes > MaxMessageSize {
 		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",

@@ -8,51 +8,42 @@ import (
 	"time"
 )
 
-// MaxVisibility is the longest time that a message may stay invisible, counted from
-// its receive (SQS: 12 hours).
+// MaxVisibility is the maximum time a message stays invisible after its receive (SQS: 12 hours).
 const MaxVisibility = 12 * time.Hour
 
-// Message is one message as one receive returned it.
+// Message is a received message.
 type Message struct {
-	// ID is the queue's message id. It stays the same in all receives and in the
-	// dead-letter queue.
-	ID string
-	// Body is the text, byte for byte.
+	// ID is the message ID. It is the same in all receives and in the dead-letter queue.
+	ID   string
 	Body string
-	// Attributes are the message's own attributes, sorted by name.
+	// Attributes are the message attributes, sorted by name.
 	Attributes []Attribute
 	// ReceiptHandle identifies this receive for Delete and ChangeVisibility.
 	ReceiptHandle string
-	// ReceiveCount is how often the message was received, including this receive: 1
-	// the first time.
+	// ReceiveCount counts the receives, including this one.
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before the message came to this
-	// queue, by a dead-lettering or a redrive. 0 means that the queue does not tell.
-	// A worker sets it before a delivery, and leaves out receives that, as far as it
-	// knows, never reached the app.
+	// Attempt is ReceiveCount without the receives before the message was moved to this queue; 0 if unknown. The
+	// worker sets it before a delivery, without receives that never reached the app.
 	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
-	// SenderID is the sender's account or principal id; "" when unknown.
+	// SenderID is the sender's account or principal ID; may be "".
 	SenderID string
-	// GroupID, DedupID and SequenceNumber are set on FIFO queues. GroupID may
-	// also be set on a standard queue, where it names a tenant.
+	// GroupID, DedupID and SequenceNumber are set on FIFO queues. On a standard queue GroupID names a tenant.
 	GroupID, DedupID, SequenceNumber string
-	// TraceHeader is the AWSTraceHeader system attribute; "" when absent.
+	// TraceHeader is the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
-	// DeadLetterSource is the ARN of the queue from which the message was
-	// dead-lettered; "" if it never was.
+	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string
-	// Run is the scheduled run that the message is, as [ParseRun] returned it before the
-	// delivery; nil for an ordinary message, and before that.
+	// Run is set by [ParseRun] before the delivery of a scheduled run; else nil.
 	Run *Run
 }
 
-// Attribute is one message attribute. Type is "String", "Number" or "Binary",
-// optionally followed by a dot and a custom label ("Number.int").
+// Attribute is a message attribute. Type is "String", "Number" or "Binary", optionally followed by a dot and a custom
+// label ("Number.int").
 type Attribute struct {
 	Name, Type string
-	// Value is the text of a String or a Number, or the raw bytes of a Binary.
+	// Value is text or, for Binary, raw bytes.
 	Value string
 }
 
@@ -61,8 +52,7 @@ func (a Attribute) IsBinary() bool {
 	return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.")
 }
 
-// Attribute returns the value of the named attribute, "" when the message does not
-// have it.
+// Attribute returns the value of an attribute, or "".
 func (m *Message) Attribute(name string) string {
 	for i := range m.Attributes {
 		if m.Attributes[i].Name == name {
@@ -72,29 +62,26 @@ func (m *Message) Attribute(name string) string {
 	return ""
 }
 
-// Outgoing is one message to send.
+// Outgoing is a message to send.
 type Outgoing struct {
 	Body       string
 	Attributes []Attribute
-	// Delay keeps the new message invisible for 0 to 15 minutes; nil means the
-	// queue's own DelaySeconds.
+	// Delay keeps the message invisible for 0 to 15 minutes; nil means the queue's DelaySeconds.
 	Delay *time.Duration
-	// NotBefore keeps the new message invisible until then, however long that is; the zero time means no such time. Only
-	// the embedded queue knows it, and only standard queues take it. [AttributeNotBefore] says the same.
+	// NotBefore keeps the message invisible until a time, however long, like [AttributeNotBefore]; zero means not
+	// set. Embedded standard queues only.
 	NotBefore time.Time
-	// GroupID is required on FIFO queues, and so is DedupID unless the queue has
-	// content-based deduplication.
+	// GroupID is required on FIFO queues, and so is DedupID unless the queue has content-based deduplication.
 	GroupID, DedupID string
-	// TraceHeader becomes the AWSTraceHeader system attribute; "" for none.
+	// TraceHeader becomes the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
 }
 
-// Sent is the queue's answer to one [Outgoing].
+// Sent is the result for one [Outgoing].
 type Sent struct {
-	ID             string // for a FIFO duplicate, the first message's
-	SequenceNumber string // on FIFO queues
-	// Err is why this entry was rejected; nil means that the message is stored
-	// durably.
+	ID             string // for a FIFO duplicate, the first message's ID
+	SequenceNumber string // FIFO queues only
+	// Err is why this entry was rejected; nil means the message is durable.
 	Err error
 }
 
@@ -102,49 +89,44 @@ type Sent struct {
 type ReceiveRequest struct {
 	// Max is 1 to [MaxBatch].
 	Max int
-	// Wait is how long to wait for a first message, 0 to 20 s; nil means the
-	// queue's own ReceiveMessageWaitTimeSeconds.
+	// Wait is the long-poll time, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
 	Wait *time.Duration
-	// Visibility is the visibility timeout of the received messages, 0 to
-	// [MaxVisibility]; nil means the queue's own VisibilityTimeout.
+	// Visibility is the visibility timeout, 0 to [MaxVisibility]; nil means the queue's VisibilityTimeout.
 	Visibility *time.Duration
-	// Stop ends the wait, as its time would, once it is closed; nil for never. Only the embedded queue
-	// knows it.
+	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
-	// CountAtPost tells that Posting will be called with each receipt before its message is posted. If the process is
-	// killed before, the receive does not count. Only the embedded queue knows it.
+	// CountAtPost announces that Posting will be called before each message is posted. If the process is killed
+	// earlier, the receive does not count. Embedded queue only.
 	CountAtPost bool
-	// AttemptID makes a FIFO receive repeatable for 5 minutes
-	// (ReceiveRequestAttemptId); "" for none.
+	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string
-	// Room is the memory for the messages; nil where there is plenty. Only the embedded queue knows it.
+	// Room limits the memory for the messages; nil means no limit. Embedded queue only.
 	Room Room
 }
 
-// ReceiveBytes is how many bytes of messages a receive with a [Room] may bring before the last one.
+// ReceiveBytes is the size in bytes at which a receive with a [Room] takes no further messages.
 const ReceiveBytes = 256 << 10
 
-// Room is memory for the messages of one receive.
+// Room is the memory for the messages of one receive.
 type Room interface {
-	// Acquire waits for as much as a receive can need.
+	// Acquire waits for the maximum that a receive can need.
 	Acquire(ctx context.Context) error
-	// Keep gives back what messages of so many bytes do not need.
+	// Keep releases memory that messages of this size do not need.
 	Keep(bytes int64)
 }
 
-// VisibilityChange sets the visibility timeout of one received message.
+// VisibilityChange sets the visibility timeout of a received message.
 type VisibilityChange struct {
 	ReceiptHandle string
-	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message visible at
-	// once.
+	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message visible at once.
 	Visibility time.Duration
-	// Unread means that the message was not delivered to the app. The embedded queue
-	// then does not count the receive; Amazon SQS cannot do that.
+	// Unread means the message was not delivered. The embedded queue then does not count the receive, unlike Amazon
+	// SQS.
 	Unread bool
 }
 
-// ParseRedrivePolicy returns the name of the dead-letter queue and the maxReceiveCount,
-// which may be a string, of a RedrivePolicy attribute; "" and 0 where it has none.
+// ParseRedrivePolicy returns the name of the dead-letter queue and the maxReceiveCount of a RedrivePolicy attribute;
+// "" and 0 if absent.
 func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -157,41 +139,36 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
 }
 
-// The attributes that make a message a scheduled run of a periodic task, in the words
-// of Elastic Beanstalk's daemon, so that each delivers what the other enqueued.
+// The attributes of a scheduled run of a periodic task. They are compatible with Elastic Beanstalk's daemon.
 const (
-	// RunPrefix begins the names of all of them. An app is never sent an attribute
-	// whose name begins so.
+	// RunPrefix is the prefix of these names. Attributes with this prefix are never sent to apps.
 	RunPrefix     = "beanstalk.sqsd."
-	AttributePath = RunPrefix + "path"           // posted to; a message without it is an ordinary one
-	AttributeTask = RunPrefix + "task_name"      // the task's name
-	AttributeTime = RunPrefix + "scheduled_time" // in UTC, in RunTimeLayout
-	// AttributeRun holds the id of a run that a person asked for: it does not follow
-	// from task and time.
+	AttributePath = RunPrefix + "path" // URL path to post to; required
+	AttributeTask = RunPrefix + "task_name"
+	AttributeTime = RunPrefix + "scheduled_time" // UTC, in RunTimeLayout
+	// AttributeRun is the ID of a manually requested run.
 	AttributeRun  = RunPrefix + "run_id"
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// AttributeNotBefore is the message attribute by which a client of SQS asks the embedded queue to keep a message
-// invisible until a time: a String in RFC 3339, or a Number of seconds since 1970.
+// AttributeNotBefore is the message attribute with which an SQS client keeps a message invisible until a time, in the
+// embedded queue: a String in RFC 3339, or a Number of seconds since 1970.
 const AttributeNotBefore = "tendril.not_before"
 
-// Run is what a message says about the scheduled run that it is.
+// Run describes the scheduled run that a message stands for.
 type Run struct {
-	// Path is where it is posted, as the message says it: anybody may have written it.
+	// Path is the URL path to post to. Any sender may have written it.
 	Path string
-	// Task is the task's name, Time when it was due, ID the id of a run that a person
-	// asked for: each "" when the message does not say.
+	// Task is the task's name, Time when the run was due, and ID the ID of a manually requested run. Each may be "".
 	Task, Time, ID string
-	// ScheduledAt is Time in whole seconds; zero when it is not in [RunTimeLayout].
+	// ScheduledAt is Time in whole seconds; zero if it is not in [RunTimeLayout].
 	ScheduledAt time.Time
 }
 
-// Named reports whether the message says which run of which task it is.
+// Named reports whether the task and time of the run are known.
 func (r *Run) Named() bool { return r != nil && r.Task != "" && !r.ScheduledAt.IsZero() }
 
-// ParseRun returns what m says about the scheduled run that it is; nil for an ordinary
-// message, which is one without a path as text.
+// ParseRun returns the scheduled run of a message, or nil if m has no path as text.
 func ParseRun(m *Message) *Run {
 	var r Run
 	isRun := false
@@ -217,45 +194,37 @@ func ParseRun(m *Message) *Run {
 		r.ScheduledAt = at
 	}
 
-	run := r // only a run is allocated
+	run := r // allocate only for runs
 	return &run
 }
 
-// IsText reports whether the value is text: of type String or Number, or of a custom
-// type that begins so.
+// IsText reports whether the type is String or Number, possibly with a custom label.
 func (a *Attribute) IsText() bool {
 	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
 }
 
-// TaskTimes are what a registry knows of the times of a periodic task.
+// TaskTimes are a periodic task's times in the registry.
 type TaskTimes struct {
-	// UpTo is the scheduled time up to which its runs are accounted for: enqueued, or left out.
+	// UpTo is the scheduled time up to which runs are enqueued or skipped.
 	UpTo time.Time
-	// From is the earliest time of day at which an instance had the task with its schedule. It is zero where that
-	// was not recorded.
+	// From is the earliest time at which an instance had the task with its schedule; zero if unknown.
 	From time.Time
 }
 
-// Lease is the single row by which several instances agree on the leader. The zero
-// value stands for a lease that was never written.
+// Lease is the record by which instances agree on the leader. The zero value is a lease that was never written.
 //
-// A store replaces it by compare-and-swap on Version alone. It contains no time of
-// day: an instance that waits for the end of a lease watches for Duration, on its own
-// clock, whether Version changes.
+// A store replaces it by compare-and-swap on Version. It contains no time of day: an instance that waits for a lease
+// to expire checks on its own clock whether Version changes within Duration.
 type Lease struct {
-	Owner string // names the holder, for display only
-	// Version is different in every write and never used twice; "" only in the zero
-	// value.
+	Owner string // the holder, for display
+	// Version is unique to each write; "" only in the zero value.
 	Version string
-	// Term counts the changes of the holder, from 1. A renewal keeps it. It is a
-	// fencing token: a write of a leader is accepted only while the stored lease has
-	// that leader's term and is not released.
+	// Term increases by one whenever the holder changes. It is a fencing token: a leader's write is accepted only
+	// while the stored lease has its term and is not released.
 	Term int64
-	// Duration is how long this Version is valid after an instance first saw it, in
-	// whole milliseconds.
+	// Duration is how long a Version is valid after an instance first saw it, in whole milliseconds.
 	Duration time.Duration
-	// Released is true after the holder gave the lease up: another instance may
-	// acquire it at once.
+	// Released means that the holder gave up the lease; another instance may acquire it at once.
 	Released bool
-	Data     string // what the holder says about itself, for display; may be ""
+	Data     string // about the holder, for display; may be ""
 }

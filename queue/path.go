@@ -7,23 +7,18 @@ import (
 	"strings"
 )
 
-// MaxPath is the longest path, query included, that a POST may go to, in bytes
-// on the wire.
+// MaxPath is the maximum length in bytes of a POST's path and query on the wire.
 const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// maxDecoding is how often a path is decoded to see what it may come to mean.
+// maxDecoding is the number of times that a path is decoded while checking it.
 const maxDecoding = 5
 
-// ParsePath checks a path, with or without a query, that somebody else chose:
-// a periodic task's url, or the path of the settings. It returns the request
-// target as it goes on the wire. The path can choose a place on the configured
-// host and nothing else: it begins with one slash, holds no second slash in a
-// row, no backslash, no dot-dot segment and no control byte, also not when
-// percent-escapes are decoded over and over, has no fragment, and is at most
-// [MaxPath] bytes long. The error says which of these rules is broken; it does not
-// repeat the path.
+// ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
+// request target. The path cannot leave the configured host: it begins with one slash and has no double slash,
+// backslash, dot-dot segment or control byte, even after repeated percent-decoding. It has no fragment and at most
+// [MaxPath] bytes. The error names the violated rule without repeating the path.
 func ParsePath(raw string) (string, error) {
 	switch {
 	case len(raw) > MaxPath:
@@ -51,8 +46,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as a server does, and checks it as written
-// and at every depth of decoding that a careless server might reach.
+// decodePath decodes the path once, as servers do, and checks it at every depth of decoding that a careless server
+// might reach.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -87,7 +82,7 @@ func checkPath(path string) error {
 	}
 
 	for segment := range strings.SplitSeq(path, "/") {
-		// Some servers cut parameters off a segment before they resolve it.
+		// Some servers strip parameters from a segment before resolving it.
 		name, _, _ := strings.Cut(segment, ";")
 		if name == ".." {
 			return errors.New("it has a dot-dot segment")
@@ -96,8 +91,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// escapeQuery escapes the bytes that may not stand in a request line and leaves
-// all others as they are, because only the app knows what its query means.
+// escapeQuery escapes only the bytes that are invalid in a request line, because the query's meaning is up to the
+// app.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

@@ -2,27 +2,22 @@ package queue
 
 import "time"
 
-// Outcome says how one delivery ended.
+// Outcome is the outcome of one delivery.
 type Outcome int
 
-// The outcomes of a delivery. The zero value is Failed, so that a message counts as
-// done only if a delivery says so.
+// The outcomes of a delivery. The zero value is Failed, so that Done must be set explicitly.
 const (
-	// Failed: the app did not answer with success, or may have seen the message
-	// without answering.
+	// Failed: the app did not report success, or may have received the message without responding.
 	Failed Outcome = iota
-	// Done: the complete success answer for this receive was read.
+	// Done: the app's complete success response was read.
 	Done
-	// Unreached: no part of the message was sent (connection refused, failed DNS
-	// lookup, connect timeout). It says nothing about the message.
+	// Unreached: no part of the message was sent (connection refused, failed DNS lookup, connect timeout).
 	Unreached
-	// Throttled: the target accepts nothing for now and did not process the message.
-	// It does not count as an attempt and says nothing about the message: deliveries
-	// slow down, and the message is retried after RetryAfter.
+	// Throttled: the target rejected the message unprocessed because of its rate. It does not count as an attempt:
+	// deliveries slow down, and the message is retried after RetryAfter.
 	Throttled
-	// Postponed: no delivery was tried, and nothing is wrong with the target or the
-	// message. The worker keeps the message invisible and tries again after
-	// RetryAfter. It does not count as an attempt, and other messages continue.
+	// Postponed: no delivery was attempted, though nothing is wrong with target or message. It does not count as an
+	// attempt. The worker keeps the message invisible for RetryAfter; other messages continue.
 	Postponed
 )
 
@@ -35,75 +30,66 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// Instruction is what the app, or one of the terminal statuses, asks to be done with a message after a delivery.
+// Instruction is a request by the app or the settings about a message after its delivery.
 type Instruction uint8
 
-// The instructions. The zero value leaves it to the outcome.
+// The instructions.
 const (
 	NoInstruction Instruction = iota
-	// Retry: the app wants the message again when RetryAfter is over, whatever the settings say.
+	// Retry: the app wants the message again after RetryAfter, regardless of settings.
 	Retry
-	// Drop: the app wants the message deleted, whatever its status says. The outcome is Done.
+	// Drop: the app wants the message deleted, whatever the status. The outcome is Done.
 	Drop
-	// DeadLetterNow: the app wants the message in the dead-letter queue, without further attempts.
+	// DeadLetterNow: the app wants the message dead-lettered without further attempts.
 	DeadLetterNow
-	// TerminalStatus: the settings want a message with this status in the dead-letter queue.
+	// TerminalStatus: the settings dead-letter messages with this status.
 	TerminalStatus
 )
 
-// DeadLetters reports whether the message is to go to the dead-letter queue now.
+// DeadLetters reports whether the message is to be dead-lettered now.
 func (i Instruction) DeadLetters() bool { return i == DeadLetterNow || i == TerminalStatus }
 
 // Result is the result of one delivery.
 type Result struct {
 	Outcome Outcome
-	// Status is the HTTP status; 0 when there was no answer.
+	// Status is the HTTP status; 0 without a response.
 	Status int
-	// Reason says in a few words why the delivery is not done ("status 500", "no
-	// answer within 3m0s", "connection refused"); "" when done. It never contains a part
-	// of the message or of the answer's body.
+	// Reason briefly describes the failure ("status 500", "no answer within 3m0s", "connection refused"); "" if done.
+	// It never contains parts of the message or response.
 	Reason string
-	// Answer is the start of an answer that is not a success, or the message of a function's
-	// error: one line of printable text, bounded; "" for none. It can contain anything that the
-	// app says, so only its operators see it.
+	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text,
+	// truncated; may be "". Since it may contain anything, only operators see it.
 	Answer string
-	// Excerpt is up to 1 KiB of that answer as it was sent, where it is text that says more than Answer.
+	// Excerpt is up to 1 KiB of that response as sent, if it is text and longer than Answer.
 	Excerpt string
-	// Process is the process of the app that was asked, where replicas of it run here.
+	// Process is the app's process that was called, if replicas run here.
 	Process    string
-	Err        error         // the cause of Reason, for logs; nil when the app answered
-	Duration   time.Duration // from the first dial to the end of the answer
-	RetryAfter time.Duration // of the app's Retry-After header, or of its instruction; 0 without one
-	// Instruction overrides what the worker would do by the outcome.
+	Err        error         // cause of Reason, for logs; nil if the app responded
+	Duration   time.Duration // from dialing to the end of the response
+	RetryAfter time.Duration // from Retry-After or the app's instruction; 0 if absent
+	// Instruction overrides the default action for the outcome.
 	Instruction Instruction
-	// Unsent: the delivery Failed before the app got any part of the message, because
-	// of the message itself (an invalid path, a body that cannot be fetched or is too
-	// large). It says nothing about the app.
+	// Unsent: the delivery Failed because of the message itself before any of it was sent (an invalid path, a body
+	// that cannot be fetched or is too large).
 	Unsent bool
-	// Fault: the app itself failed although Status does not say so: a function ended
-	// with an error or was stopped at its time limit. It corresponds to status 500 of an
-	// app over HTTP.
+	// Fault: a function returned an error or exceeded its time limit, although Status does not show it. It
+	// corresponds to status 500 over HTTP.
 	Fault bool
 }
 
-// Invocation is a whole answer to one call of a function: the function's own, or
-// why the service did not run it.
+// Invocation is the complete response to a function call: from the function, or from a service that did not run it.
 type Invocation struct {
-	Status int // HTTP's: 200 when the function was run
-	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
-	// it returned.
+	Status int // HTTP status; 200 if the function ran
+	// FunctionError is "Handled" or "Unhandled" if the function failed, else "".
 	FunctionError string
-	// Payload is what the function returned, or the error it failed with; nil when
-	// it was not run.
+	// Payload is the function's result or error; nil if it did not run.
 	Payload []byte
-	// Code names the refusal of a service that did not run the function, such as
-	// TooManyRequestsException; "" when it ran, or when no name was given.
+	// Code is the service's error code if the function did not run, such as TooManyRequestsException; may be "".
 	Code string
-	// Reason is one word more: the closer reason of a throttle, such as
-	// ReservedFunctionConcurrentInvocationLimitExceeded, or the type of the error of a
-	// function that runs here. It holds nothing else of the payloads; may be "".
+	// Reason refines Code, such as ReservedFunctionConcurrentInvocationLimitExceeded, or is the error type of a local
+	// function; may be "". It contains no other part of the payloads.
 	Reason     string
-	Message    string        // the service's own sentence about a refusal, for logs; may be ""
-	RetryAfter time.Duration // when the service asked to be called again; 0 when it did not
-	RequestID  string        // the service's id of the call; may be ""
+	Message    string        // the service's error message, for logs; may be ""
+	RetryAfter time.Duration // when to retry, if the service says so; else 0
+	RequestID  string        // the service's request ID; may be ""
 }

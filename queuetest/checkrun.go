@@ -20,13 +20,13 @@ type Queue interface {
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 	// Receive returns up to req.Max messages.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete returns one error for each receipt handle, or nil when all succeeded.
+	// Delete returns one error per receipt handle, or nil if all succeeded.
 	Delete(ctx context.Context, receipts []string) []error
-	// ChangeVisibility returns one error for each change, or nil when all succeeded.
+	// ChangeVisibility returns one error per change, or nil if all succeeded.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 	// Attributes returns all attributes by their SQS names.
 	Attributes(ctx context.Context) (map[string]string, error)
-	// SetAttributes changes some of them.
+	// SetAttributes changes the given attributes.
 	SetAttributes(ctx context.Context, attrs map[string]string) error
 	// Purge removes all messages.
 	Purge(ctx context.Context) error
@@ -40,22 +40,21 @@ type Server interface {
 	Handle(name string) Queue
 }
 
-// check is one behaviour.
+// check is the check of one behavior.
 type check struct {
 	name string
-	// long checks need minutes, and so virtual time.
+	// long checks take minutes, and need virtual time.
 	long bool
 	run  func(e *checkRun)
 }
 
-// checkRun is one run of one check: the server, and the failures so far. Its methods
-// end the check at once when they cannot do their job.
+// checkRun is one run of a check. Its methods end the check on failure.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
 	repeats        bool // see Suite
 	uncountsUnread bool // see Suite
-	expectsFailure bool // whether the server is known to fail this check: see Suite.Differs
+	expectsFailure bool // the server is known to fail this check; see Suite.Differs
 	prefix         string
 	queues         int
 
@@ -65,14 +64,13 @@ type checkRun struct {
 	validUntil time.Time
 }
 
-// fatalFailure is the panic value of a fatal failure, which ends a check.
+// fatalFailure is the panic value that ends a failed check.
 type fatalFailure struct{}
 
 // tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute runs the check to its end, or to its first fatal failure. It returns false
-// when the check must run again because the machine was too slow.
+// execute runs the check. It returns false if the check must be repeated because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -88,11 +86,9 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor says that the observed state lasts only for d from now, like the
-// invisibility of a message. A failure after that does not count.
+// validFor means that the observed state, such as invisibility, lasts only for d. Later failures do not count.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
-// endValidity ends the effect of validFor.
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
 // errorf records a failure and continues.
@@ -105,21 +101,18 @@ func (e *checkRun) errorf(format string, args ...any) {
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
-// fatalf records a failure and ends the check. Only the check's own goroutine may call
-// it.
+// fatalf records a failure and ends the check. Only the check's goroutine may call it.
 func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
 	panic(fatalFailure{})
 }
 
-// must ends the check if something that has to succeed did not.
 func (e *checkRun) must(what string, err error) {
 	if err != nil {
 		e.fatalf("%s: %v", what, err)
 	}
 }
 
-// attrs are queue attributes.
 type attrs = map[string]string
 
 // name returns a new queue name, with the suffix .fifo if needed.
@@ -151,8 +144,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a dead-letter queue, and a queue that moves messages to
-// it after most receives, and sends messages to that.
+// withDeadLetterQueue creates a dead-letter queue and a queue that redrives to it after most receives, with messages.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -173,18 +165,15 @@ func (e *checkRun) attributes(q Queue) attrs {
 
 func (e *checkRun) attribute(q Queue, name string) string { return e.attributes(q)[name] }
 
-// ptr returns a pointer to a duration.
 func ptr(d time.Duration) *time.Duration { return &d }
 
-// text returns a message with only a body.
 func text(body string) queue.Outgoing { return queue.Outgoing{Body: body} }
 
-// grouped returns a FIFO message.
 func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns FIFO messages of one group, whose deduplication ids are their bodies.
+// inGroup returns FIFO messages of one group with their bodies as deduplication IDs.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -192,7 +181,6 @@ func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	return msgs
 }
 
-// send sends messages, all of which must be accepted.
 func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	sent, err := q.Send(e.ctx, msgs)
 	e.must("sending", err)
@@ -205,8 +193,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused sends messages, all of which must be rejected, one by one or with the
-// whole call, with one of the codes. Without codes any code is accepted.
+// wantRefused sends messages that must all be rejected, individually or as a call, with one of the codes (any if none
+// is given).
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -218,12 +206,11 @@ func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, code
 	}
 }
 
-// refusal is the check that a queue with these attributes refuses messages.
+// refusal returns a check that a queue with these attributes rejects messages.
 func refusal(name string, a attrs, msgs []queue.Outgoing, codes ...string) check {
 	return check{name: name, run: func(e *checkRun) { e.wantRefused("the send", e.create(a), msgs, codes...) }}
 }
 
-// wantCode records a failure unless err has one of the codes.
 func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	var rejected *queue.Error
 	switch {
@@ -236,12 +223,11 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// short is the shortest visibility timeout of SQS above 0.
+// short is the shortest positive visibility timeout of SQS.
 const short = time.Second
 
-// soon limits the wait for a message that is visible, or will be in a moment. It is as
-// long as SQS allows, because a server under load may be slow to show one. A server that
-// is known to fail the check is not waited for that long.
+// soon is the wait for a message that should be visible: the SQS maximum, because a loaded server may be slow, or
+// less if the server is known to fail the check.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
@@ -249,7 +235,6 @@ func (e *checkRun) soon() time.Duration {
 	return 20 * time.Second
 }
 
-// receive makes one receive with the given wait time.
 func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {
 	messages, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: most, Wait: &wait, Visibility: visibility})
 	e.must("receiving", err)
@@ -259,8 +244,7 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// take receives exactly n messages with the given visibility timeout. A standard queue
-// may need more than one call for that.
+// take receives exactly n messages. A standard queue may need several calls for that.
 func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
@@ -274,19 +258,16 @@ func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Messag
 	return got
 }
 
-// one receives exactly one message with the given visibility timeout.
 func (e *checkRun) one(q Queue, visibility time.Duration) queue.Message {
 	return e.take(q, 1, visibility)[0]
 }
 
-// wantEmpty checks that nothing can be received now.
 func (e *checkRun) wantEmpty(why string, q Queue) {
 	if got := e.receive(q, queue.MaxBatch, 0, nil); len(got) > 0 {
 		e.fatalf("received %s: %s", bodies(got), why)
 	}
 }
 
-// remove deletes messages and must succeed.
 func (e *checkRun) remove(q Queue, messages ...queue.Message) {
 	e.must("deleting", errors.Join(q.Delete(e.ctx, receiptsOf(messages))...))
 }
@@ -298,17 +279,14 @@ func receiptsOf(messages []queue.Message) (receipts []string) {
 	return receipts
 }
 
-// hide changes the visibility timeout of a received message and must succeed.
 func (e *checkRun) hide(q Queue, m queue.Message, d time.Duration) {
 	e.must("changing the visibility to "+d.String(), e.change(q, m.ReceiptHandle, d))
 }
 
-// change changes the visibility timeout and returns the error of that entry.
 func (e *checkRun) change(q Queue, receipt string, d time.Duration) error {
 	return errors.Join(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: d}})...)
 }
 
-// wait waits, in virtual or in real time.
 func (e *checkRun) wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -318,7 +296,6 @@ func (e *checkRun) wait(d time.Duration) {
 	}
 }
 
-// bodies lists the bodies of messages, for failures.
 func bodies(messages []queue.Message) string {
 	var out []string
 	for _, m := range messages {
@@ -327,7 +304,6 @@ func bodies(messages []queue.Message) string {
 	return fmt.Sprint(out)
 }
 
-// wantBodies records a failure unless the messages have these bodies in this order.
 func (e *checkRun) wantBodies(what string, got []queue.Message, want ...string) {
 	if !slices.EqualFunc(got, want, func(m queue.Message, body string) bool { return m.Body == body }) {
 		e.errorf("%s: received %s, want %q", what, bodies(got), want)

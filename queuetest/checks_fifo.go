@@ -98,7 +98,6 @@ func fifoChecks() []check {
 	}...)
 }
 
-// groupTurnChecks are about the order of groups.
 func groupTurnChecks() []check {
 	return []check{
 		{name: "E4 fifo: a group whose messages expired goes behind the others", run: func(e *checkRun) {

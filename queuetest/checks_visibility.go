@@ -61,7 +61,7 @@ func checkNewReceipts(e *checkRun) {
 	if first.ID != second.ID {
 		e.errorf("the id changed from %s to %s", first.ID, second.ID)
 	}
-	e.remove(q, first) // may or may not delete, but does not fail
+	e.remove(q, first) // may or may not delete
 	e.remove(q, second)
 	e.wait(short)
 	e.wantEmpty("it was deleted", q)
@@ -135,7 +135,7 @@ func visibilityChecks() []check {
 			q := e.create(nil, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
-			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS answers with or without an error
+			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS may or may not return an error
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
 		{name: "B8 visibility: a deleted message cannot be changed", run: func(e *checkRun) {
@@ -186,8 +186,7 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// checkUnread checks that a queue with UncountsUnread uncounts each receive once, and that
-// receipt handles stay valid.
+// checkUnread checks that a queue with UncountsUnread uncounts each receive once and keeps receipt handles valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	giveBack := func(m queue.Message, hide time.Duration) error {
@@ -243,7 +242,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.one(q, time.Minute) // visible again after 2 s, and now invisible for a minute
+	e.one(q, time.Minute) // visible again after 2 s, then invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

@@ -13,29 +13,25 @@ import (
 	"tendril/queue"
 )
 
-// Fake is an SQS-like queue in memory, for tests of code that uses a queue. It uses
-// the time package alone, so that visibility timeouts, long polls and latencies pass in
-// virtual time inside a testing/synctest bubble.
+// Fake is an in-memory queue like SQS, for tests of code that uses a queue. It uses only the time package, so
+// timeouts, long polls and latencies work in testing/synctest bubbles.
 //
-// It behaves like SQS where it matters to a consumer:
+// It behaves like SQS for a consumer:
 //
 //   - Each receive has a new receipt handle.
-//   - A standard queue accepts a delete after the visibility timeout. It accepts one with
-//     an outdated receipt handle too, which has no effect here. A FIFO queue rejects both.
-//   - A visibility change never hides a visible message, and hides no message for more
-//     than 12 hours from its receive.
+//   - A standard queue accepts deletes after the visibility timeout and with outdated receipt handles, though the
+//     latter have no effect here. A FIFO queue rejects both.
+//   - A visibility change never hides a visible message, or any message beyond 12 hours after its receive.
 //   - A long poll returns with the first message.
-//   - A message of a FIFO queue that is in flight blocks those behind it in its group.
+//   - A FIFO message in flight blocks later ones of its group.
 //
-// It has no retention period and no deduplication.
-//
-// All methods are safe for concurrent use.
+// It has no retention and no deduplication. All methods are safe for concurrent use.
 type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in the order of sends; settled ones are removed now and then
-	settled  int            // how many of messages are settled
+	messages []*fakeMessage // in order of sending; settled ones are removed occasionally
+	settled  int            // number of settled messages
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
 	calls    map[FakeAction]int
@@ -43,8 +39,8 @@ type Fake struct {
 	open     int // receives
 	stale    int // visibility changes
 
-	// waiting are the long polls, the longest first; a channel is closed when something may have become visible.
-	// alarm wakes all of them at alarmAt, when a message becomes visible; zero for none.
+	// waiting are the long polls, longest first; closing a channel wakes its poll. alarm wakes all of them at
+	// alarmAt, when a message becomes visible; zero if not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -74,7 +70,7 @@ func NewFake(opts *FakeOptions) *Fake {
 	return f
 }
 
-// Fail sets the faults of the next calls of an action, one for each call.
+// Fail sets the faults of an action's next calls, one per call.
 func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,22 +84,20 @@ func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.opts.Fault = fault
 }
 
-// Calls returns how often an action was called.
+// Calls returns the number of calls of an action.
 func (f *Fake) Calls(action FakeAction) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls[action]
 }
 
-// Log returns the calls so far in the order of their arrival; nil without
-// [FakeOptions].KeepLog.
+// Log returns the calls so far in order of arrival; nil without [FakeOptions].KeepLog.
 func (f *Fake) Log() []FakeCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.log)
 }
 
-// opened counts the open receives and returns how many there were before.
 func (f *Fake) opened(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,19 +105,18 @@ func (f *Fake) opened(n int) int {
 	return f.open - n
 }
 
-// OpenReceives returns how many receives are open now.
+// OpenReceives returns the number of receives in progress.
 func (f *Fake) OpenReceives() int { return f.opened(0) }
 
-// StaleChanges returns how many visibility changes had an outdated receipt handle, or
-// came after the visibility timeout. They have no effect here. On a real standard queue
-// they may affect a message that another consumer has received.
+// StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
+// timeout. They have no effect here, but on a real standard queue they may affect another consumer's receive.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stale
 }
 
-// Message returns one message; false when it was never sent.
+// Message returns a message; false if it was never sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +130,7 @@ func (f *Fake) Message(id string) (FakeMessage, bool) {
 	}, true
 }
 
-// Count returns how many messages are in a state.
+// Count returns the number of messages in a state.
 func (f *Fake) Count(place FakePlace) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,8 +157,8 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes a message in flight visible again while its receipt handle stays
-// valid, as a standard queue may do at any time.
+// Redeliver makes a message in flight visible while its receipt handle stays valid, as a standard queue may do any
+// time.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +168,7 @@ func (f *Fake) Redeliver(id string) {
 	}
 }
 
-// wake wakes up to n of the long polls, those that wait longest.
+// wake wakes up to n long polls, longest waiting first.
 func (f *Fake) wake(n int) {
 	n = min(n, len(f.waiting))
 	for _, wake := range f.waiting[:n] {
@@ -184,7 +177,7 @@ func (f *Fake) wake(n int) {
 	f.waiting = slices.Delete(f.waiting, 0, n)
 }
 
-// wakeAt wakes all long polls when a message becomes visible at a time; zero for none.
+// wakeAt schedules waking all long polls at a time; zero for never.
 func (f *Fake) wakeAt(at, now time.Time) {
 	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
 		return
@@ -197,14 +190,14 @@ func (f *Fake) wakeAt(at, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.alarmAt.Equal(at) {
-			f.alarmAt = time.Time{} // who goes on waiting sets the next one
+			f.alarmAt = time.Time{} // polls that continue waiting set the next one
 			f.wake(len(f.waiting))
 		}
 	})
 }
 
-// beginCall counts a call, waits for half of its latency and returns its fault. If ctx
-// ends before, the call has no effect.
+// beginCall counts a call, waits for half of its latency and returns its fault. If ctx is done before, the call has
+// no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -233,13 +226,12 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// endCall waits for the second half of the latency. If ctx ends before, the answer of a
-// call that took effect is lost.
+// endCall waits for the second half of the latency. If ctx is done before, the result of the call is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
 
-// waitFor waits for d, or until wake is closed; an error tells that ctx ended.
+// waitFor waits for d or until wake is closed; the error is ctx's.
 func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -255,7 +247,7 @@ func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// Send appends messages. Their ids are "m-000001" and so on.
+// Send appends messages with the IDs "m-000001" and so on.
 func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
@@ -301,8 +293,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. A fault with Apply hides them and
-// returns only its error. If ctx ends during the wait, no message is received.
+// Receive returns visible messages, oldest first. A fault with Apply hides them and returns only its error. If ctx is
+// done during the wait, no message is received.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
@@ -317,7 +309,6 @@ func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.M
 	return msgs, nil
 }
 
-// await is the long poll.
 func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	var wait time.Duration
 	if req.Wait != nil {
@@ -341,7 +332,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 		f.mu.Lock()
 		if i := slices.Index(f.waiting, wake); i >= 0 { // not woken
 			f.waiting = slices.Delete(f.waiting, i, i+1)
-		} else if err != nil { // woken in vain: another one is to look
+		} else if err != nil { // woken, but leaving: wake another
 			f.wake(1)
 		}
 		if err != nil {
@@ -350,8 +341,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives up to req.Max messages. Without any it returns when the next one
-// becomes visible.
+// take receives up to req.Max messages. If there are none, next is when one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -385,7 +375,6 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 	return msgs, next
 }
 
-// receive receives one message.
 func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) queue.Message {
 	visibility := f.opts.Visibility
 	if req.Visibility != nil {
@@ -407,8 +396,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
-// compact removes settled messages from the front, and from the middle when they are
-// the majority.
+// compact removes settled messages from the front, and from the middle if they are the majority.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]
@@ -435,7 +423,6 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
-// batch makes a call with several entries.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
@@ -460,7 +447,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 		}
 	}
 
-	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages of a FIFO group visible, and else none
+	if call.Action != FakeDelete || f.opts.FIFO { // a delete can make messages visible only on a FIFO queue
 		f.wake(len(f.waiting))
 	}
 
@@ -474,7 +461,6 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	return errs
 }
 
-// find returns the message of a receipt handle, and whether the handle is its latest.
 func (f *Fake) find(receipt string) (m *fakeMessage, latest bool) {
 	id, serial, _ := strings.Cut(receipt, "#")
 	m = f.byID[id]

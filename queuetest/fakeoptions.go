@@ -6,10 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// FakeAction names one action of a [Fake].
+// FakeAction is an action of a [Fake].
 type FakeAction string
 
-// The actions of a fake, for its counts and faults.
+// The actions of a fake.
 const (
 	FakeSend             FakeAction = "Send"
 	FakeReceive          FakeAction = "Receive"
@@ -17,56 +17,47 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value, and nil, are valid: a standard queue
-// that answers at once and has no dead-letter queue.
+// FakeOptions configure a [Fake]. The zero value and nil are a standard queue without latency and dead-letter queue.
 type FakeOptions struct {
 	// FIFO delivers each message group in order; every message then needs a GroupID.
-	// There is no deduplication.
 	FIFO bool
-	// Visibility is the visibility timeout of receives that do not set one; 0 means
-	// 30 s.
+	// Visibility is the default visibility timeout; 0 means 30 s.
 	Visibility time.Duration
-	// MaxReceives is the number of receives after which the next one dead-letters the
-	// message; 0 means never.
+	// MaxReceives is the maximum receive count before a message is dead-lettered; 0 means no limit.
 	MaxReceives int
-	// UncountsUnread makes a visibility change with Unread uncount its receive, as the
-	// embedded queue does and SQS does not.
+	// UncountsUnread makes a visibility change with Unread uncount its receive, like the embedded queue and unlike
+	// SQS.
 	UncountsUnread bool
-	// Latency is the round-trip time of every call: half of it passes before the call
-	// takes effect, half before it returns.
+	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
 	Latency time.Duration
-	// Fault, if set, returns the fault of each call that [Fake.Fail] does not cover. It
-	// must be safe for concurrent use.
+	// Fault, if set, returns the fault of each call not covered by [Fake.Fail]. It must be safe for concurrent use.
 	Fault func(FakeCall) FakeFault
-	// KeepLog keeps every call for [Fake.Log].
+	// KeepLog records every call for [Fake.Log].
 	KeepLog bool
 }
 
-// FakeFault is a fault of one call. The zero value is not a fault.
+// FakeFault is a fault of a call. The zero value is no fault.
 type FakeFault struct {
-	// Err is returned for the whole call, or for each of Entries. nil means that the
-	// call succeeds after Latency.
+	// Err is returned for the whole call, or for each of Entries. nil means that the call succeeds after Latency.
 	Err error
-	// Apply lets the call take effect nevertheless, as if only its answer were lost.
+	// Apply lets the call take effect nevertheless, as if its response were lost.
 	Apply bool
-	// Entries are the indexes of the batch entries that fail; nil means all. Receives
-	// and sends fail as a whole.
+	// Entries are the indexes of the failing batch entries; nil means all. Receives and sends fail as a whole.
 	Entries []int
-	// Latency is an additional delay before the call takes effect.
+	// Latency is additional latency before the call takes effect.
 	Latency time.Duration
 }
 
-// FakeCall is one call of a [Fake].
+// FakeCall is a call of a [Fake].
 type FakeCall struct {
 	Action FakeAction
-	// At is when the call arrived.
-	At time.Time
+	At     time.Time
 	// Entries is the number of entries, or the maximum of a receive.
 	Entries int
-	// Receipts are the arguments of a delete, Changes those of a visibility change.
+	// Receipts are the arguments of a delete, Changes of a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
-	// OpenReceives is how many other receives were open when the call arrived.
+	// OpenReceives is the number of other receives in progress when the call arrived.
 	OpenReceives int
 }
 
@@ -82,13 +73,13 @@ const (
 	FakeDead     FakePlace = "dead-lettered"
 )
 
-// FakeMessage is a snapshot of one message of a [Fake].
+// FakeMessage is a snapshot of a message of a [Fake].
 type FakeMessage struct {
 	ID, Body, GroupID string
 	Place             FakePlace
-	// Receives is how often it was received.
+	// Receives is the receive count.
 	Receives int
-	// VisibleAt is when it becomes or became visible.
+	// VisibleAt is when the message becomes or became visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }

@@ -11,31 +11,27 @@ import (
 	"time"
 )
 
-// Suite is the conformance suite: about seventy checks of what SQS documents, or was
-// observed to do, and of what this module relies on.
+// Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of assumptions of
+// this module.
 type Suite struct {
-	// Start returns the server for one check. It is called for each check and may
-	// return the same server every time, because each check uses its own queue names.
+	// Start returns the server for a check. It may return the same server every time, because each check uses its own
+	// queue names.
 	Start func(t testing.TB) Server
-	// Virtual runs each check in a testing/synctest bubble, in virtual time. Start is
-	// then called in the bubble, and the server must run in this process. Without it the
-	// checks that need minutes are skipped.
+	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
+	// run in this process. Without it, checks that take minutes are skipped.
 	Virtual bool
-	// Differs lists the checks that the server is known to fail, each with what it does
-	// instead. They run nevertheless and are reported as skipped. One that passes fails
-	// the suite, so that the list stays true.
+	// Differs maps the checks that the server is known to fail to its actual behavior. They still run, are reported
+	// as skipped, and fail the suite if they pass.
 	Differs map[string]string
-	// Repeats allows two concurrent receives of a standard queue to return the same
-	// message, as SQS may do too ("at-least-once delivery"). A check then accepts a
-	// repeated message, but never a missing one.
+	// Repeats allows concurrent receives of a standard queue to return the same message, as SQS may do
+	// ("at-least-once delivery"), but never to miss one.
 	Repeats bool
-	// UncountsUnread expects that a receive does not count when its message is returned
-	// undelivered ([queue.VisibilityChange]). Without it the suite expects that it does.
+	// UncountsUnread expects that receives of messages returned undelivered do not count ([queue.VisibilityChange]).
+	// Otherwise they must count.
 	UncountsUnread bool
 }
 
-// Run runs every check as a parallel subtest of t. In real time most of a check is
-// waiting, so use a high -parallel.
+// Run runs every check as a parallel subtest. In real time checks mostly wait, so use a high -parallel.
 func (s *Suite) Run(t *testing.T) {
 	checks := allChecks()
 	for name := range s.Differs {
@@ -64,7 +60,6 @@ func allChecks() []check {
 		delayChecks(), pollChecks(), fifoChecks(), deduplicationChecks(), queueChecks())
 }
 
-// runCheck runs one check and reports its outcome.
 func (s *Suite) runCheck(t *testing.T, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
@@ -90,8 +85,7 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	}
 }
 
-// outcome turns the failures of a check into errors, or into the reason to skip it if
-// it is known to differ.
+// outcome returns the errors of a check, or the reason to skip it if it is known to differ.
 func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:
@@ -102,8 +96,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix returns a prefix of queue names that is unique to the check and to this run,
-// because a server may outlive this process.
+// prefix returns a queue name prefix unique to the check and this run, because a server may outlive the process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

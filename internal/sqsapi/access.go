@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// authorize refuses a call that the caller has no right to, about one queue or, with "", about none. A caller who may
-// not know whether a queue exists does not learn it.
+// authorize checks the caller's right to an action on a queue; name is "" for actions without a queue. It does not
+// reveal whether a queue exists to a caller without rights.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {
@@ -20,7 +20,7 @@ func (x *actionCall) authorize(name string) error {
 	return x.caller.Authorize(x.action, arn, x.broker.Policy(name))
 }
 
-// authorizeTarget refuses attributes whose RedrivePolicy sends messages to a queue to which the caller has no right.
+// authorizeTarget checks the caller's right to the dead-letter queue that a RedrivePolicy names.
 func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 	target, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if target == "" {
@@ -29,16 +29,14 @@ func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 	return x.authorize(target)
 }
 
-// registryToken is the header with the token of the registry.
+// registryToken is the header with the registry's token.
 const registryToken = "X-Tendril-Token"
 
-// errNoToken is for callers of the registry without its token.
 var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue is for those who know its token. "+
 	"Give the content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
 	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
 
-// admitted makes an action one that asks for the registry's token. Where requests are signed, the signature says who
-// calls, and the caller needs every right.
+// admitted makes an action require the registry's token, unless requests are signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
@@ -54,8 +52,8 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether the header of a request lacks the credentials that it needs: it is refused whatever its
-// body says.
+// Anonymous reports whether a request lacks the required credentials in its headers. Such a request is refused
+// whatever its body contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false
@@ -66,7 +64,7 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
 }
 
-// overSocket reports whether a request came over a unix socket, which no web page can reach.
+// overSocket reports whether a request came over a Unix socket, which web pages cannot reach.
 func overSocket(r *http.Request) bool {
 	_, is := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	return is

@@ -12,25 +12,20 @@ import (
 	"tendril/queue"
 )
 
-// action is one action, independent of the protocol that carries it. A protocol decodes into
-// what request returns, passes it to run, and encodes what run returns.
+// action is one action, independent of the protocol. A protocol decodes the value returned by request, passes it to
+// run and encodes the response.
 type action struct {
-	// request returns a pointer to an empty request of the action's type.
 	request func() any
-	// run takes a filled request of that type. A nil response means that the
-	// action has no output. Its errors are [*queue.Error], except for
-	// failures inside the process.
-	run func(x *actionCall, request any) (response any, err error)
-	// ofAccount: the action is not valid at the URL of a queue.
+	run     func(x *actionCall, request any) (response any, err error)
+	// not valid at a queue's URL
 	ofAccount bool
 
-	// The two types, as both protocols read the one and the Query protocol writes the other.
+	// Descriptions of the request and response types for both protocols.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements
 }
 
-// describe completes an action of that name.
 func (a *action) describe(name string) {
 	a.parameters = parametersOf(reflect.TypeOf(a.request()).Elem(), name)
 	t := a.responseType
@@ -40,36 +35,33 @@ func (a *action) describe(name string) {
 	a.answer = elementsOf(t, name)
 }
 
-// ofAccount makes an action one that is not valid at the URL of a queue.
 func ofAccount(a action) action {
 	a.ofAccount = true
 	return a
 }
 
-// actionCall is what an action may know of the request beside its parameters.
+// actionCall is the context of an action besides its parameters.
 type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker
-	queue  string // the queue that the request names; "" for an action that is about none
-	// base is the scheme and host that the client used, "http://HOST": older SDKs send
-	// their next request to the host of a queue's URL.
+	queue  string // "" for an action without a queue
+	// base is the scheme and host used by the client ("http://HOST"). Queue URLs repeat it because older SDKs send
+	// requests to the URL's host.
 	base, account string
-	// trace is the X-Amzn-Trace-Id header; "" when absent.
-	trace string
-	// caller is who calls, and action what.
+	// trace is the X-Amzn-Trace-Id header.
+	trace  string
 	caller *access.Caller
 	action string
-	// token is the header with the registry's token; "" when absent.
+	// token is the header with the registry's token.
 	token string
-	// stopped is closed once no receive may wait.
+	// stopped is closed when receives must no longer wait.
 	stopped <-chan struct{}
 	room    answerRoom
 }
 
-// queueURL returns the URL of a queue under the host that the client used.
+// queueURL returns the URL of a queue, with the host used by the client.
 func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
 
-// queueURLs never returns nil.
 func (x *actionCall) queueURLs(names []string) []string {
 	urls := make([]string, len(names))
 	for i, name := range names {
@@ -78,7 +70,6 @@ func (x *actionCall) queueURLs(names []string) []string {
 	return urls
 }
 
-// exists returns an error unless there is a queue of that name.
 func (x *actionCall) exists(name string) error {
 	_, err := x.broker.Tags(name)
 	return err
@@ -87,7 +78,7 @@ func (x *actionCall) exists(name string) error {
 // nothing is the response of an action without output.
 type nothing struct{}
 
-// typed makes an action of a function. If the request names a queue, the function is called with it.
+// typed makes an action of a function. If the request names a queue, it sets x.queue and authorizes the caller.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	return action{
 		request: func() any { return new(Request) },
@@ -114,25 +105,24 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 	}
 }
 
-// counter is a response that knows how many messages it is about.
+// counter is a response that counts messages.
 type counter interface{ messages() int }
 
-// queueRequest is a request about one queue, alone or as a part of a larger one.
+// queueRequest is embedded in requests about one queue.
 type queueRequest struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
-// setPath sets the queue that the path of a request names, unless a parameter does.
+// setPath sets the queue from the request's path, unless a parameter names it.
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
-// namedQueue is the part of a request that names a queue, which need not exist, rather than its URL.
+// namedQueue is embedded in requests that name a queue, which need not exist, rather than giving its URL.
 type namedQueue struct{ QueueName string }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// queueName returns the queue that a QueueUrl names by its last two segments. Any scheme, host, prefix and account are
-// accepted, since the name alone identifies a queue of one broker and programs keep URLs of other endpoints; so is a
-// bare name. A query is ignored.
+// queueName returns the queue from the last two segments of QueueUrl, or from a bare name. It ignores scheme, host,
+// prefix, account and query, because clients keep URLs of other endpoints and the name alone identifies a queue.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

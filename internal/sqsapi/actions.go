@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// sqsActions returns the actions that are served, by name: the request, the response and
-// what is done. Those of messages, permissions and move tasks are in files of their own.
+// sqsActions returns the SQS actions by name.
 func sqsActions() map[string]action {
 	return map[string]action{
 		"ChangeMessageVisibility":      typed(changeMessageVisibility),
@@ -37,7 +36,7 @@ func sqsActions() map[string]action {
 			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
 		})),
-		// Queues are those of one account; "" stands for it.
+		// Any account but this one has no queues.
 		"GetQueueUrl": typed(func(x *actionCall, in *struct {
 			namedQueue
 			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
@@ -122,27 +121,24 @@ type listQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listDeadLetterSourceQueuesResponse spells its list in Amazon's way, unlike
-// ListQueues, and has it even when empty.
+// listDeadLetterSourceQueuesResponse differs from ListQueues as in SQS: its list starts in lower case and is present
+// even if empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
-// maxListed is the longest page of a list, and its length when the client
-// does not say.
+// maxListed is the maximum and default page size.
 const maxListed = 1000
 
-// pageRequest asks for one page of a list.
 type pageRequest struct {
 	MaxResults *int
 	NextToken  string
 }
 
-// page returns the names that follow the token, at most MaxResults of them, and the
-// token of the next page, "" at the end. As in SQS, a client that gives no
-// limit gets no token. names are sorted; a token is the last name of its page,
-// so that it stays good when queues come and go.
+// page returns up to MaxResults names after the token, and the token of the next page ("" at the end). As in SQS, a
+// client without MaxResults gets no token. names are sorted and a token is the last name of its page, so tokens stay
+// valid when queues come and go.
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {
@@ -182,12 +178,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// queueAttributes holds numbers as text, and times in seconds since 1970.
+// queueAttributes has numbers as strings and times in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// queueAttributeNames are never written to. A queue need not have them all.
+// queueAttributeNames are all valid names. Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
@@ -196,8 +192,7 @@ var queueAttributeNames = []string{
 	"SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
-// getQueueAttributes returns the attributes that were named and that the
-// queue has; without names it returns none, as SQS does.
+// getQueueAttributes returns the requested attributes that the queue has; none without names, as in SQS.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`

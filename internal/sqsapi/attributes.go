@@ -15,8 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// messageAttribute is one message attribute on the wire. BinaryValue is base64
-// in JSON.
+// messageAttribute is a message attribute on the wire. BinaryValue is base64 in JSON.
 type messageAttribute struct {
 	name             string
 	StringValue      *string
@@ -26,10 +25,10 @@ type messageAttribute struct {
 	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
-// attributeList holds the attributes of a message, sorted by name. On the wire it is an object.
+// attributeList is sorted by name. On the wire it is an object.
 type attributeList []messageAttribute
 
-// sort sorts by name. The last of several attributes of one name counts.
+// sort sorts by name and keeps only the last of attributes with the same name.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -41,7 +40,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// MarshalJSONTo writes the object that the registry's client sends.
+// MarshalJSONTo encodes the attributes as an object, for the registry's client.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {
@@ -50,8 +49,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// inQueueForm turns the attributes of a send into the queue's form. The broker judges names, types
-// and sizes; here is only what it cannot see, which field held the value.
+// inQueueForm converts attributes of a send. The broker validates them; only the choice between string and binary
+// fields is checked here, where it is still visible.
 func (l attributeList) inQueueForm() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -88,14 +87,13 @@ func (v *messageAttribute) inQueueForm() (queue.Attribute, error) {
 	return a, nil
 }
 
-// traceAttribute is the one system attribute that a producer may set.
+// traceAttribute is the only system attribute that a producer can set.
 const traceAttribute = "AWSTraceHeader"
 
-// maxTrace bounds the trace header, which counts towards no size limit of
-// SQS. X-Ray's own is below 500 bytes.
+// maxTrace limits the trace header in bytes, which counts towards no SQS limit. X-Ray's own is below 500 bytes.
 const maxTrace = 2048
 
-// checkTraceHeader refuses system attributes of a send other than one AWSTraceHeader.
+// checkTraceHeader rejects system attributes other than AWSTraceHeader.
 func checkTraceHeader(system []queue.Attribute) error {
 	for _, a := range system {
 		if a.Name != traceAttribute {
@@ -110,8 +108,8 @@ func checkTraceHeader(system []queue.Attribute) error {
 	return nil
 }
 
-// selectAttributes returns those of a message's attributes that a receive
-// asked for: by exact name, by "prefix.*", or all of them by "All", ".*" or "*".
+// selectAttributes returns the attributes that a receive requested: by name, by "prefix.*", or all with "All", ".*"
+// or "*".
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
@@ -132,15 +130,13 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends the MD5 digest of a message body in hexadecimal, which
-// clients compare with their own. It guards against corruption, not against
-// attackers.
+// appendBodyMD5 appends the hexadecimal MD5 of a body, which clients verify. It detects corruption, not attacks.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// appendAttributesMD5 appends the digest of attributes in hexadecimal, nothing for none.
+// appendAttributesMD5 appends the hexadecimal digest of attributes, or nothing if there are no attributes.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -149,15 +145,13 @@ func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// digestOf returns what one of the functions above appends.
 func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	var text [2 * md5.Size]byte
 	return string(appendTo(text[:0], of))
 }
 
-// systemAttributes are what a receive may ask for, in the order in which they are written;
-// those without a value are left out. Numbers are text, times are milliseconds since 1970.
-// The list is never written to.
+// systemAttributes are the system attributes that a receive may request, in output order. Numbers are strings, times
+// are milliseconds since 1970. Empty ones are omitted. Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -173,11 +167,10 @@ var systemAttributes = [...]struct {
 	{"DeadLetterQueueSourceArn", func(m *queue.Message) string { return m.DeadLetterSource }},
 }
 
-// systemSet is a set of system attributes, one bit for each.
+// systemSet is a bit set of system attributes.
 type systemSet uint16
 
-// systemSetOf unites the names of the old and the new request parameter.
-// Names that SQS does not know are ignored, as it does itself.
+// systemSetOf merges the deprecated and the current request parameter. Unknown names are ignored, as in SQS.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {
@@ -189,10 +182,9 @@ func systemSetOf(lists ...[]string) (set systemSet) {
 	return set
 }
 
-// pair is a system attribute with its value.
 type pair struct{ name, value string }
 
-// of appends the attributes of the set that m has.
+// of appends the attributes in the set that m has.
 func (set systemSet) of(m *queue.Message, dst []pair) []pair {
 	for i := range systemAttributes {
 		if a := &systemAttributes[i]; set&(1<<i) != 0 {

@@ -13,27 +13,23 @@ import (
 )
 
 const (
-	// maxMessage is the size limit of one message and of a batch together.
+	// maxMessage is the size limit of a message or batch.
 	maxMessage = 1 << 20
-	// MaxBody is the largest request body that is read. JSON may write any
-	// byte of a message as six (\u003c), and base64 stretches a Binary value
-	// by a third, so six times the largest batch plus room for names,
-	// handles and URLs holds every legal request.
+	// MaxBody is the largest request body in bytes. JSON may escape a byte with six (\u003c), so six times the
+	// largest batch plus room for names, handles and URLs holds every valid request.
 	MaxBody = 6*maxMessage + 256<<10
-	// maxDepth bounds nesting. The deepest request needs six levels: request,
-	// entries, entry, attributes, value, value list.
+	// maxDepth limits nesting. A valid request needs at most six levels.
 	maxDepth = 16
-	// maxValues bounds the number of JSON values, since a few bytes of body
-	// can ask for a hundred times as much memory. The largest legal batch has
-	// less than a thousand.
+	// maxValues limits the number of JSON values, since a small body can otherwise require a hundred times its size
+	// in memory. The largest valid batch has less than a thousand.
 	maxValues = 10_000
 )
 
-// decodeJSON fills request, a pointer to a struct that p describes. An empty body is a request without
-// parameters. Its errors are [*queue.Error] and never quote the body.
+// decodeJSON fills the struct that request points to. An empty body is a request without parameters. Errors are
+// [*queue.Error] and never quote the body.
 //
-// It reads JSON as SDKs of every age write it: the last of two equal parameters counts, a name may be
-// in any case, and base64 may be broken into lines.
+// It accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with line
+// breaks.
 func (p parameters) decodeJSON(body []byte, request any) error {
 	r := sqswire.NewReader(string(body), sqswire.Limits{Depth: maxDepth, Values: maxValues})
 	if r.AtEnd() {
@@ -46,7 +42,7 @@ func (p parameters) decodeJSON(body []byte, request any) error {
 	return nil
 }
 
-// readJSON reads the members of an object into a struct. Unknown ones are ignored.
+// readJSON reads an object into a struct and ignores unknown members.
 func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	r.Object(func(name string) {
 		if f := p.byJSONName(name); f != nil {
@@ -57,7 +53,7 @@ func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	})
 }
 
-// byJSONName returns the field of that name; nil if there isn't one.
+// byJSONName returns the field with a name, in any case, or nil.
 func (p parameters) byJSONName(name string) *parameter {
 	if f := p[name]; f != nil && f.json == name {
 		return f
@@ -70,7 +66,7 @@ func (p parameters) byJSONName(name string) *parameter {
 	return nil
 }
 
-// readJSON reads a value of the field, or an element of it.
+// readJSON reads a value or an element of the field.
 func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
 	if r.Null() {
 		to.SetZero()
@@ -105,7 +101,7 @@ func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
 	}
 }
 
-// readJSONList reads a list, bytes in base64, or an object of message attributes.
+// readJSONList reads a list, base64 bytes or an object of message attributes.
 func (f *parameter) readJSONList(r *sqswire.Reader, to reflect.Value) {
 	switch list := to.Addr().Interface().(type) {
 	case *[]byte:
@@ -137,7 +133,6 @@ func (f *parameter) readJSONList(r *sqswire.Reader, to reflect.Value) {
 	}
 }
 
-// jsonRefusal describes why a body cannot be read.
 func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	switch err.Problem {
 	case sqswire.TooDeep:
@@ -162,7 +157,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 follows the name of a parameter of the Query protocol whose value is not base64.
+// notBase64 follows the name of a Query parameter.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

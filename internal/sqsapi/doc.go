@@ -1,10 +1,8 @@
 // Package sqsapi serves a broker over the SQS wire protocol.
 //
-// An AWS SDK, told by AWS_ENDPOINT_URL_SQS where to call, works on a
-// [Handler] as it works on Amazon SQS: the same actions, parameters, limits,
-// digests, error codes and texts. It speaks both protocols: AWS JSON 1.0, which
-// the SDKs use since November 2023, and the older Query protocol, whose requests
-// are forms or query strings and whose replies are XML.
+// AWS SDKs work with a [Handler] as with Amazon SQS when AWS_ENDPOINT_URL_SQS points to it: actions, parameters,
+// limits, digests, error codes and texts are the same. It speaks both protocols: AWS JSON 1.0, which SDKs have used
+// since November 2023, and the older Query protocol with form or query-string requests and XML replies.
 //
 //	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
 //	POST /account/queue                            Action=SendMessage&MessageBody=…
@@ -19,75 +17,56 @@
 //	   |            |
 //	   |         broker: Send, Receive, Delete, ...
 //	   |
-//	replyForm    response, or error with the name and text of the protocol
+//	replyForm    response, or error with the protocol's code and text
 //
-// # One description of an action
+// # Actions
 //
-// The types of an action's request and response describe it for both protocols.
-// JSON takes the names of the json tags. Query has other names for lists and
-// maps, which the tags query give; parameters.go and xml.go make tables of them
-// once, when the handler is made. Both decoders fill a request by the same table. An [action] knows nothing of the protocol that
-// carried it, and there is one implementation of each.
+// The request and response types of an action describe it for both protocols: json tags give the JSON names, query
+// tags the differing Query names of lists and maps. parameters.go and xml.go build tables from them when the handler
+// is created. An [action] is independent of the protocol and implemented once.
 //
-// An action checks what can be seen in one request: required parameters, ranges
-// of numbers, the rules of batches, which field holds an attribute's value. The
-// broker checks what a message or a queue may be, so that every way into it has
-// the same rules.
+// Actions validate a single request: required parameters, numeric ranges, batch rules, attribute value fields. The
+// broker validates messages and queues, so that the rules are the same for all its callers.
 //
-// An error has a code, the name of its shape in the JSON protocol. The table
-// in errors.go gives the other things that the wire needs: the code of the
-// Query protocol, which JSON replies carry in x-amzn-query-error and which
-// botocore reports, the status, and a fixed text where clients match on one.
+// An error's code is the name of its shape in the JSON protocol. errors.go maps it to the Query code, which JSON
+// replies carry in x-amzn-query-error, the status, and a fixed text if clients match on one.
 //
-// The encoders of ReceiveMessage's response (receive.go) and of successful sends and deletes (json.go) are
-// written by hand, since these are most of the traffic. Requests are read by the reader of package sqswire,
-// which needs a smaller stack and less time than a general decoder. Tests compare both with encoding/json.
+// ReceiveMessage responses (receive.go), successful sends and deletes (json.go) have hand-written encoders, and
+// requests are read by sqswire's reader, for speed and a smaller stack. Tests compare both with encoding/json. A
+// waiting long poll keeps its stack, so a test ensures that the calls from [Handler.ServeHTTP] to the broker's wait
+// fit into 4 KiB.
 //
-// A long poll keeps its stack while it waits. The calls from [Handler.ServeHTTP] to the broker's wait fit into
-// 4 KiB, with their frames kept small for that; a test holds it.
+// # Access control
 //
-// # Who may call
+// With [Options.Keys], every request must be signed by a key pair with the necessary rights (package access). Without
+// keys, every client may use the queues, and the registry requires its token; the server should then listen only on
+// loopback addresses and Unix sockets.
 //
-// With [Options.Keys] every request must be signed by a key pair that may do
-// what it asks (package access). Without, whoever can connect may do
-// everything with the queues, and the registry asks for its token; then the
-// server is to listen on loopback addresses and unix sockets only. Every
-// request passes a guard first, because loopback keeps other machines away but
-// not the web pages that are open on this one. A page can send a form or an
-// image request to any port of this machine; it shows in the headers Origin,
-// Referer and Sec-*, which no SDK sends. A page whose name was made to point
-// at 127.0.0.1 shows in the Host header. Both get status 403, and no reply
-// ever carries a CORS header. A form is a whole request of the Query protocol,
-// for which a browser asks nobody: there Accept-Language is refused too.
+// The guard protects against web pages in a browser on this machine, which can reach loopback addresses. Their
+// requests carry Origin, Referer or Sec-* headers, which SDKs do not send; DNS rebinding shows in the Host header.
+// Both get status 403, and replies never carry CORS headers. Since browsers send forms, valid Query requests, without
+// a preflight, Accept-Language is refused there too.
 //
 // # Invariants
 //
-//   - A success of SendMessage is answered after the broker said that the
-//     message is durable.
-//   - What a client sent is stored byte for byte or refused: text that is not
-//     UTF-8, or half a surrogate pair, is refused rather than replaced.
-//   - Memory per request is bounded by the limits in decode.go before anything
-//     is parsed.
-//   - A reply has a request id, and neither replies nor [Events] hold message
-//     bodies.
+//   - SendMessage succeeds only after the message is durable.
+//   - Input is stored byte for byte or refused: invalid UTF-8 and unpaired surrogates are not replaced.
+//   - The limits in decode.go bound the memory of a request before parsing.
+//   - Replies have a request ID. Error replies and [Events] contain no message bodies.
 //
-// # When things fail
+// # Failures
 //
-// A client that leaves ends its own long poll; a reply that cannot be written
-// is dropped, and messages in it come back after their visibility timeout, as
-// on SQS. [Handler.Stop] ends all long polls with empty replies, so that a
-// server can shut down at once. A full disk is answered with status
-// 507, a store that is closing or recovering with 503, which SDKs try again.
-// Anything unexpected is a 500 whose cause goes to [Events] and not to the
-// client.
+// A client that disconnects ends its long poll. If a reply cannot be written, its messages become visible again after
+// their visibility timeout, as in SQS. [Handler.Stop] ends all long polls with empty replies for a fast shutdown. A
+// full disk is status 507; a closing or recovering store is 503, which SDKs retry. The cause of an unexpected error
+// (500) goes to
+// [Events], not to the client.
 //
-// # What it does not do
+// # Limitations
 //
-// It knows no rate limits, encrypts nothing at rest, and does not serve TLS: its
-// server does.
+// There are no rate limits, no encryption at rest and no TLS, which is left to the server.
 //
-// # Its size
+// # Size
 //
-// The package has more than 4,000 lines because it speaks two protocols for each action, with one description of an
-// action for both.
+// The package has more than 4,000 lines because it implements every action for two protocols.
 package sqsapi

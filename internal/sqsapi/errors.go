@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// Codes of requests that never reach an action.
+// Codes of requests that do not reach an action.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
@@ -16,33 +16,29 @@ const (
 	codeInternal         = "InternalFailure"
 )
 
-// fault is how a kind of refusal appears on the wire.
+// fault is the wire form of an error code.
 type fault struct {
-	// query is the code of the Query protocol. JSON replies carry it in the
-	// header x-amzn-query-error, and batch entries in Code.
+	// query is the code in the Query protocol. JSON replies have it in the header x-amzn-query-error, batch entries
+	// in Code.
 	query string
 	// status is the HTTP status; 500 and above are the server's fault.
 	status int
-	// text replaces the refusal's own message where clients match on a fixed
-	// one; "" keeps it.
+	// text replaces the error's message if clients match on a fixed one.
 	text string
 }
 
-// sender reports whether the client is to blame.
 func (f fault) sender() bool { return f.status < 500 }
 
-// prefixed is the namespace of query codes that have one.
+// prefixed is the namespace of some query codes.
 const prefixed = "AWS.SimpleQueueService."
 
-// Clients match on these texts, each on that of its protocol.
+// Clients match on these texts.
 const (
 	noQueueText      = "The specified queue does not exist."
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."
 )
 
-// faultOf returns how a code, which is the name of the error's shape in the
-// JSON protocol, appears on the wire. A code it does not know is the
-// server's fault.
+// faultOf returns the wire form of a code. Unknown codes are internal failures.
 func faultOf(code string) fault {
 	if f, ok := faults[code]; ok {
 		return f
@@ -50,7 +46,6 @@ func faultOf(code string) fault {
 	return fault{query: codeInternal, status: http.StatusInternalServerError}
 }
 
-// faults is never written to.
 var faults = map[string]fault{
 	queue.CodeQueueDoesNotExist:            {prefixed + "NonExistentQueue", 400, noQueueText},
 	queue.CodeQueueNameExists:              {"QueueAlreadyExists", 400, ""},
@@ -84,9 +79,8 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
-	// The rest is not in Amazon's model. A full disk is not a 503, because SDKs
-	// repeat those at once and the disk stays full; a closing or failed store
-	// may be back at the second try.
+	// Not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately and the disk stays full. A
+	// closing or failed store may be back at the next attempt.
 	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},
@@ -103,7 +97,7 @@ var faults = map[string]fault{
 	codeInternal:         {codeInternal, 500, ""},
 }
 
-// textOf returns the sentence that clients read for a refusal.
+// textOf returns the error text for JSON clients.
 func textOf(e *queue.Error) string {
 	if text := faultOf(e.Code).text; text != "" {
 		return text
@@ -111,7 +105,6 @@ func textOf(e *queue.Error) string {
 	return e.Error()
 }
 
-// queryTextOf returns the same sentence for clients of the Query protocol.
 func queryTextOf(e *queue.Error) string {
 	if e.Code == queue.CodeQueueDoesNotExist {
 		return noQueueQueryText
@@ -119,12 +112,10 @@ func queryTextOf(e *queue.Error) string {
 	return textOf(e)
 }
 
-// missing refuses a request without a required parameter.
 func missing(parameter string) *queue.Error {
 	return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter %s.", parameter)
 }
 
-// invalid refuses a parameter's value for a reason.
 func invalid(value any, parameter, reason string) *queue.Error {
 	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %v for parameter %s is invalid. Reason: %s", value,
 		parameter, reason)

@@ -13,19 +13,19 @@ import (
 	"tendril/queue"
 )
 
-// exchange is one request on its way to its reply.
+// exchange is one request and its reply.
 type exchange struct {
 	h      *Handler
 	w      http.ResponseWriter
 	r      *http.Request
 	form   replyForm
 	began  time.Time
-	id     string // request id
+	id     string // request ID
 	action string
 	caller *access.Caller
 }
 
-// readJSON reads a request of the AWS JSON 1.0 protocol and checks who makes it.
+// readJSON reads and authenticates a request of the AWS JSON 1.0 protocol.
 func (x *exchange) readJSON(target string) (act *action, request any, err error) {
 	if act = x.h.actions[target]; act == nil {
 		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",
@@ -50,12 +50,10 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// trusted is how much of a body arrives before its announced length is believed: the length is a
-// claim, and a large buffer is for what arrived. It is more than the server reads without asking
-// for room (package httplimit), so that a buffer is made when there is room for it.
+// trusted is the number of bytes that must arrive before the Content-Length determines the buffer's size. It exceeds
+// the amount that the server reads without reserving memory (package httplimit).
 const trusted = 64<<10 + bytes.MinRead
 
-// readBody reads the request's body up to [MaxBody].
 func (x *exchange) readBody(in *bytes.Buffer) error {
 	in.Reset()
 	if encoding := x.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -63,8 +61,8 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 			quote(encoding))
 	}
 	if len(x.r.TransferEncoding) > 0 {
-		// net/http drops a Content-Length beside it. Such a request may have been smuggled through a proxy, so nothing
-		// else is read from its connection (RFC 9112, section 6.1).
+		// net/http drops a Content-Length beside it. The request may have been smuggled through a proxy, so close the
+		// connection after it (RFC 9112, section 6.1).
 		x.w.Header().Set("Connection", "close")
 	}
 
@@ -98,8 +96,7 @@ func tooLarge() error {
 		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
-// authenticate finds out who makes the request, whose body was read. Without keys everybody who can connect is the
-// owner.
+// authenticate determines the caller. Without keys it is the owner.
 func (x *exchange) authenticate(body []byte) (err error) {
 	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {
@@ -108,14 +105,13 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// run runs an action, which may wait for long, and answers. What it holds meanwhile, on its stack too, each of
-// a thousand long polls holds.
+// run runs an action, which may wait for long, and replies. Thousands of long polls may hold this stack.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()
 	response, err := act.run(call, request)
 	if err != nil && x.r.Context().Err() != nil {
-		return // the client has left: there is nobody to answer
+		return // the client has disconnected
 	}
 	if err == nil {
 		err = x.succeed(act, response)
@@ -125,7 +121,6 @@ func (x *exchange) run(act *action, request any) {
 	}
 }
 
-// succeed answers what an action returned.
 func (x *exchange) succeed(act *action, response any) error {
 	out := x.h.buffer()
 	defer x.h.release(out)
@@ -142,8 +137,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// fail answers an error. What is not a refusal stays inside: the client
-// learns that something failed, and the listener learns what.
+// fail replies with an error. Internal errors are reported to Events, not to the client.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	var report Answer
@@ -166,8 +160,8 @@ func (x *exchange) answer(status int, contentType string, body []byte, report An
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// A failed write means that the client is gone: nobody is left to
-		// tell, and a received message comes back after its timeout.
+		// If the write fails, the client has disconnected, and received messages become visible again after their
+		// timeout.
 		_, _ = x.w.Write(body)
 	}
 	if x.h.events.Answered != nil {
@@ -178,7 +172,6 @@ func (x *exchange) answer(status int, contentType string, body []byte, report An
 	}
 }
 
-// call is the request as an action knows it.
 func (x *exchange) call() *actionCall {
 	scheme := "http://"
 	if x.r.TLS != nil {

@@ -10,12 +10,11 @@ import (
 	"tendril/queue"
 )
 
-// guard keeps web pages away from the endpoint. A page that the user has
-// open can make the browser call any port of this machine, and by pointing
-// its own name at 127.0.0.1 it can even read the answers. The first shows in
-// headers that only browsers send, the second in the Host header.
+// guard keeps web pages from calling the endpoint. A page can make the browser call any port of this machine, which
+// shows in headers that only browsers send, and by DNS rebinding it can even read the replies, which shows in the
+// Host header.
 type guard struct {
-	signed bool // every request is signed, and its host with it: no page can make one
+	signed bool // requests are signed, which no page can do
 }
 
 // check refuses a request that a web page may have caused.
@@ -32,8 +31,8 @@ func (g guard) check(r *http.Request) error {
 
 	header := browserHeader(r.Header)
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
-		// A page can cause a request of the Query protocol without asking first, and some browsers send
-		// none of the other headers to a host that is not loopback. This one they all send.
+		// Pages can send Query requests without a preflight, and some browsers omit the other headers for hosts that
+		// are not loopback. All send this one.
 		header = "Accept-Language"
 	}
 
@@ -45,9 +44,8 @@ func (g guard) check(r *http.Request) error {
 	return nil
 }
 
-// isLoopback reports whether a Host header is localhost or a loopback address. The port may be
-// any: a forwarded port differs from ours, and the name alone tells a page
-// that has pointed its own name here.
+// isLoopback reports whether a Host header is localhost or a loopback address, with any port, since ports may be
+// forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -65,9 +63,9 @@ func isLoopback(hostport string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// ofNodeFetch reports whether a request is one of Node's fetch, which sends Sec-Fetch-Mode: cors and no other header of
-// a browser's. A browser that sends Sec-Fetch-Mode sends Sec-Fetch-Site with it, and no script can set or remove
-// either: https://www.w3.org/TR/fetch-metadata/.
+// ofNodeFetch reports whether a request is from Node's fetch, which sends Sec-Fetch-Mode: cors and no other browser
+// header. Browsers send Sec-Fetch-Site with it, and scripts cannot set or remove either
+// (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	for name := range header {
 		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") && name != "Sec-Fetch-Mode" {
@@ -79,9 +77,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header that only browsers send, "" when there is
-// none. An empty value counts too. Headers that begin with Sec- cannot be
-// set by scripts, so the whole family is a browser's.
+// browserHeader returns a header that only browsers send, or "". Scripts cannot set Sec- headers.
 func browserHeader(header http.Header) string {
 	for name := range header {
 		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") {

@@ -20,45 +20,40 @@ import (
 
 // Options configure a [Handler]. A nil *Options is valid.
 type Options struct {
-	// Keys authenticate every request. nil means that whoever can connect is trusted.
+	// Keys authenticate requests. nil means that every client is trusted.
 	Keys *access.Keyring
-	// RegistryToken is what a caller of the registry shows where there are no keys; "" lets everybody in.
+	// RegistryToken is required from callers of the registry if Keys is nil; "" allows everyone.
 	RegistryToken string
-	// Memory is what receives take for their answers; nil where there is plenty. It must have 4 MiB at least.
+	// Memory limits the memory of receives; nil means no limit. It must have at least 4 MiB.
 	Memory Memory
-	// Events are the listeners; nil for none.
+	// Events are the handler's callbacks; nil means none.
 	Events *Events
 }
 
-// Events are the handler's listeners. Every field may be nil. They are called
-// on the request's goroutine and must not block.
+// Events are the handler's callbacks. Every field may be nil. They are called on the request's goroutine and must not
+// block.
 type Events struct {
-	// Answered is called after each reply was written, refusals included.
-	// It is not called for a client that left before its reply.
+	// Answered is called after each reply, including errors, but not if the client disconnected before.
 	Answered func(Answer)
 }
 
-// Answer is what became of one request.
+// Answer describes the reply to one request.
 type Answer struct {
-	// Action is the SQS action ("SendMessage") or one of the registry's
-	// ("Fire"); "" when the request named none that is served.
+	// Action is the SQS action ("SendMessage") or registry action ("Fire"); "" if the request named none that is
+	// served.
 	Action string
-	// Status is the HTTP status.
 	Status int
-	// Code is the code of the error that was answered; "" for success.
+	// Code is the error code; "" for success.
 	Code string
-	// Messages counts the messages that the reply accepted, handed out,
-	// deleted or changed; 0 for other actions.
+	// Messages counts the messages accepted, returned, deleted or changed; 0 for other actions.
 	Messages int
-	// Duration runs from the request's header to the written reply, long
-	// poll included.
+	// Duration is from the request's header to the written reply, including the long poll.
 	Duration time.Duration
-	// Err is the cause of an answer of 500 and above, of which the client is
-	// told no more than it can use; nil otherwise.
+	// Err is the cause of a status of 500 or above, which the client does not see; else nil.
 	Err error
 }
 
-// Handler answers SQS requests from a broker. It is safe for concurrent use.
+// Handler serves SQS requests from a broker. It is safe for concurrent use.
 type Handler struct {
 	broker  *broker.Broker
 	account string
@@ -67,16 +62,15 @@ type Handler struct {
 	token   string // of the registry
 	memory  Memory
 	events  Events
-	actions map[string]*action // by the target header
+	actions map[string]*action // by target header
 
-	stopped context.Context // done once Stop was called
+	stopped context.Context // done after Stop
 	stop    context.CancelFunc
 
-	buffers sync.Pool // of *bytes.Buffer
+	buffers sync.Pool
 }
 
-// New returns a handler that serves b. The caller keeps b and closes it after
-// the last request.
+// New returns a handler that serves b. The caller closes b after the last request.
 func New(b *broker.Broker, opts *Options) *Handler {
 	opts = cmp.Or(opts, &Options{})
 	h := &Handler{
@@ -100,13 +94,12 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	return h
 }
 
-// Stop ends the waits of all ReceiveMessage calls: those that wait are
-// answered at once with no messages, and later ones do not wait. Everything
-// else goes on being served. It may be called more than once.
+// Stop ends the wait of all ReceiveMessage calls, now and in the future. Everything else is still served. It may be
+// called more than once.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP answers one request. Requests that a web page could have caused,
-// or that name a host this endpoint does not answer to, get status 403.
+// ServeHTTP serves one request. It returns status 403 if a web page could have caused the request, or if the Host
+// header is not accepted.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
 		return
@@ -130,8 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// keptBuffer is the largest buffer kept for the next request: larger ones are
-// rare and would stay forever.
+// keptBuffer is the largest buffer kept for reuse; larger ones are rare.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
@@ -142,7 +134,6 @@ func (h *Handler) release(b *bytes.Buffer) {
 	}
 }
 
-// actions returns all actions that are served, by target.
 func actions() map[string]*action {
 	all := map[string]*action{}
 	for name, act := range sqsActions() {
@@ -156,8 +147,7 @@ func actions() map[string]*action {
 	return all
 }
 
-// asQueueError returns err as a refusal that a client can be told, or nil
-// when it is another error.
+// asQueueError returns err as a *queue.Error, or nil for internal errors.
 func asQueueError(err error) *queue.Error {
 	var refusal *queue.Error
 	if errors.As(err, &refusal) {
@@ -166,24 +156,21 @@ func asQueueError(err error) *queue.Error {
 	return nil
 }
 
-// Server returns a server for h with time limits that fit long polls and
-// that clients which trickle, stall or never leave cannot exhaust. Its
-// Shutdown calls [Handler.Stop], so that waiting ReceiveMessage calls do not
-// hold it up. The caller may set Addr, ErrorLog and the like before use.
+// Server returns a server for h with timeouts that allow long polls but stop slow or stalled clients. Its Shutdown
+// calls
+// [Handler.Stop]. The caller may set Addr, ErrorLog and the like before use.
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
 		Handler: h,
-		// These two end requests that trickle in.
+		// Against slow requests.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// It counts from the end of the request's header, so it has to hold the body (30 s), the
-		// longest poll (20 s) and the reply.
+		// Counts from the end of the header: body (30 s), longest poll (20 s) and reply.
 		WriteTimeout: 80 * time.Second,
-		// It is longer than the 90 s after which Go's HTTP client, and with it the AWS SDK for Go,
-		// closes an idle connection: the client closes first and never meets a connection that is
-		// just being closed.
+		// Longer than the 90 s of Go's HTTP client, so that the client closes first and never uses a connection that
+		// is just being closed.
 		IdleTimeout:    120 * time.Second,
-		MaxHeaderBytes: 64 << 10, // ample: a signed request has about 1 KiB of header
+		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
 	}
 	server.RegisterOnShutdown(h.Stop)
 	return server

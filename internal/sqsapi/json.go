@@ -15,11 +15,10 @@ const (
 	sqsPrefix = "AmazonSQS."
 )
 
-// appender is a response with an encoder of its own, for the ones where the
-// standard encoder costs too much.
+// appender is a response with a faster encoder than the standard one.
 type appender interface{ appendJSON(dst []byte) []byte }
 
-// appendMembers appends the members of the answer to one message: digests and numbers, which need no escapes.
+// appendMembers appends a send's result, which needs no escaping.
 func (a *accepted) appendMembers(dst []byte) []byte {
 	dst = append(append(dst, `"MD5OfMessageBody":"`...), a.MD5OfMessageBody...)
 	if a.MD5OfMessageAttributes != "" {
@@ -35,7 +34,7 @@ func (a *accepted) appendMembers(dst []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendBatch appends the answer to a batch of which nothing failed.
+// appendBatch appends the response to a batch without failures.
 func appendBatch[Answer any](dst []byte, answers []Answer, each func(*Answer, []byte) []byte) []byte {
 	dst = append(dst, `{"Successful":[`...)
 	for i := range answers {
@@ -60,7 +59,7 @@ func (a *accepted) appendJSON(dst []byte) []byte {
 	return append(a.appendMembers(append(dst, '{')), '}')
 }
 
-// encodeJSON appends a response, nothing for an action without output.
+// encodeJSON appends a response, or nothing if the action has no output.
 func encodeJSON(dst []byte, response any) ([]byte, error) {
 	switch r := response.(type) {
 	case nil:
@@ -82,7 +81,7 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// quote returns untrusted text fit for an error message.
+// quote formats untrusted text for an error message.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -6,7 +6,6 @@ import (
 	"tendril/broker"
 )
 
-// addPermissionRequest allows other accounts the use of a queue.
 type addPermissionRequest struct {
 	queueRequest
 	Label         string
@@ -38,7 +37,7 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
-// Move tasks name their queues by ARN.
+// Move tasks name queues by ARN.
 type startMoveRequest struct {
 	SourceARN                    string `json:"SourceArn"`
 	DestinationARN               string `json:"DestinationArn"`
@@ -47,7 +46,6 @@ type startMoveRequest struct {
 
 func (r *startMoveRequest) about() string { return nameInARN(r.SourceARN) }
 
-// nameInARN returns the queue's name in an ARN, "" for "".
 func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 type startMoveResponse struct {
@@ -58,7 +56,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	if in.SourceARN == "" {
 		return nil, missing("SourceArn")
 	}
-	// Without a destination the messages go to whichever queues they came from: that takes a right to all of them.
+	// Without a destination the messages go back to their various sources, which requires rights to all queues.
 	if err := x.authorize(nameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
@@ -67,8 +65,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// given returns a number for the broker, for which 0 means that it is absent: a 0 that was given
-// becomes a number that the broker refuses.
+// given converts a parameter for the broker, which uses 0 for absent. An explicit 0 becomes an invalid value.
 func given(n *int) int {
 	switch {
 	case n == nil:
@@ -104,7 +101,7 @@ type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`
 }
 
-// moveResult is one move task. Its time is in milliseconds since 1970.
+// moveResult describes a move task. Times are milliseconds since 1970.
 type moveResult struct {
 	TaskHandle                        string `json:",omitempty"`
 	Status                            string
@@ -126,7 +123,7 @@ func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesRespon
 	response := &listMovesResponse{}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Delete { // by an operator's choice: SQS has no such tasks
+		if t.Delete { // not in SQS
 			continue
 		}
 		response.Results = append(response.Results, moveResult{TaskHandle: t.Handle, Status: string(t.Status),

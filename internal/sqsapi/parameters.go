@@ -10,31 +10,29 @@ import (
 	"tendril/queue"
 )
 
-// parameters describes the fields of a request, or of a part of one, by their names in the Query
-// protocol. The type of a request describes both protocols. JSON names a field by its json tag, or by
-// its name; Query does so too, unless the tag query has another name:
+// parameters describes the fields of a request by their Query names. Request types describe both protocols. JSON
+// names are the json tag or the field's name; Query uses the same unless there is a query tag:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
-//	`query:"*RequestEntry"`  a list of structures, named after the action: SendMessageBatchRequestEntry.1.Id
+//	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id
 //	`query:"Tag,Key"`        a map: Tag.1.Key, Tag.1.Value
 type parameters map[string]*parameter
 
-// parameter is one field.
 type parameter struct {
 	index []int // for FieldByIndex
 	bit   uint64
 	json  string
 	key   string     // of a map: the name of its keys
-	of    parameters // of a structure, or of those in a list, a map or behind a pointer
-	set   setter     // of a single value; nil if the Query protocol has no form for it
-	// transient texts share the memory of the request, which they do not outlive.
+	of    parameters // fields of a structure, or of the elements of a list or map
+	set   setter     // nil if not a single value in the Query protocol
+	// transient strings share the request's memory and do not outlive it.
 	transient bool
 }
 
-// setter puts the text of a single value into a field. Its error says what the text should have been.
+// setter parses a single value into a field. The error states the expected format.
 type setter func(field reflect.Value, text string) error
 
-// parametersOf describes a struct type, for an action of that name.
+// parametersOf describes a struct type of an action.
 func parametersOf(t reflect.Type, action string) parameters {
 	p := parameters{}
 	for i, field := range wireFields(t, action) {
@@ -59,16 +57,16 @@ func parametersOf(t reflect.Type, action string) parameters {
 	return p
 }
 
-// wireField is a field of a request or a response on the wire.
+// wireField is a field of a request or response.
 type wireField struct {
 	index            []int
 	typ              reflect.Type
 	name             string // in Go
 	json, query, key string
-	omitted          bool // when empty
+	omitted          bool // if empty
 }
 
-// aliases are other names of a parameter: the SDK for Java writes Tags.1.Key, also where JSON has "tags".
+// aliases are other names of a parameter: the SDK for Java writes Tags.1.Key even if JSON has "tags".
 func (f *wireField) aliases() []string {
 	if f.key == "" {
 		return []string{f.json}
@@ -76,7 +74,7 @@ func (f *wireField) aliases() []string {
 	return []string{f.json, f.name}
 }
 
-// wireFields lists the fields of a struct type, those of embedded structs included.
+// wireFields lists the fields of a struct type, including embedded structs.
 func wireFields(t reflect.Type, action string) (fields []wireField) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
@@ -100,7 +98,7 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 	return fields
 }
 
-// setterOf returns the setter of a field of that type; nil if the type is not a single value.
+// setterOf returns the setter for a type, or nil if it is not a single value.
 func setterOf(t reflect.Type) setter {
 	switch reflect.Zero(t).Interface().(type) {
 	case string:
@@ -138,16 +136,16 @@ func setterOf(t reflect.Type) setter {
 	return nil
 }
 
-// errScattered means that the parameters of one list or structure do not follow each other.
+// errScattered means that the parameters of a list or structure are not consecutive.
 var errScattered = errors.New("the parameters are scattered")
 
-// decode fills request, a pointer to a struct that p describes. Parameters that it does not have are
-// ignored, as SQS does; of one that is there twice the last counts. Its errors are [*queue.Error].
+// decode fills the struct that request points to. As in SQS it ignores unknown parameters, and the last duplicate
+// wins. Errors are [*queue.Error].
 func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	err := p.fill(v, values)
 	if errors.Is(err, errScattered) {
-		// Clients write lists in order. For those that do not, the parameters are sorted.
+		// Clients usually write lists in order. Sort only if they did not.
 		v.SetZero()
 		sortValues(values)
 		for i := range values {
@@ -161,7 +159,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// fill fills a struct. The next parts of the values' names are names of its fields.
+// fill fills a struct from values that are positioned at its fields' names.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -198,7 +196,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// sameHead counts the values at the beginning that have the same next part of their names.
+// sameHead counts the leading values with the same next name part.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
@@ -207,7 +205,7 @@ func sameHead(values []formValue, head string) int {
 	return n
 }
 
-// setTo sets a single value. A parameter below one is ignored.
+// setTo sets a single value and ignores parameters below it.
 func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	if v.head() != "" {
 		return nil
@@ -218,9 +216,8 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// fillList fills a list or a map. The next parts of the values' names are the numbers of its
-// elements. Old clients leave the number of a single element out: AttributeName=All, or
-// Attribute.Name and Attribute.Value. An empty value of that kind is an empty list.
+// fillList fills a list or map from values that are positioned at element numbers. Old clients omit the number of a
+// single element: AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
@@ -256,7 +253,7 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	return nil
 }
 
-// partOfElement reports whether head, which is no number, is a part of an element without a number.
+// partOfElement reports whether head, which is not a number, belongs to an element without a number.
 func (f *parameter) partOfElement(head string) bool {
 	switch {
 	case f.key != "":
@@ -267,7 +264,6 @@ func (f *parameter) partOfElement(head string) bool {
 	return head == ""
 }
 
-// fillElement adds one element to a list or a map.
 func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 	switch list := field.Addr().Interface().(type) {
 	case *[]string:
@@ -302,7 +298,6 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 	return f.of.fill(field.Index(field.Len()-1), values)
 }
 
-// pair returns the key and the value of an element of a map.
 func (f *parameter) pair(values []formValue) (key, value string) {
 	for i := range values {
 		switch values[i].head() {
@@ -315,8 +310,7 @@ func (f *parameter) pair(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values whose next part is head, and goes on behind it. They have to follow each
-// other.
+// below returns the values at head, positioned after it. They must be consecutive.
 func below(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]

@@ -14,11 +14,10 @@ import (
 	"tendril/queue"
 )
 
-// formType is the content type of a Query request whose parameters are in its body.
+// formType is the content type of a Query request with its parameters in the body.
 const formType = "application/x-www-form-urlencoded"
 
-// serveQuery answers a request of the Query protocol: parameters in the URL, in a form, or in both,
-// and a queue in the path. Without an Action it is a request of no protocol.
+// serveQuery serves a Query request: parameters in the URL, a form or both, and possibly a queue in the path.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -58,7 +57,7 @@ func (x *exchange) serveQuery() {
 	x.run(act, request)
 }
 
-// decodeQuery fills request from the parameters. A queue in the path stands for an absent QueueUrl.
+// decodeQuery fills request. A queue in the path is the default of QueueUrl.
 func (x *exchange) decodeQuery(act *action, values []formValue, request any) error {
 	if err := act.parameters.decode(values, request); err != nil {
 		return err
@@ -69,7 +68,6 @@ func (x *exchange) decodeQuery(act *action, values []formValue, request any) err
 	return nil
 }
 
-// actionName returns the Action among the parameters, "" when there is none.
 func actionName(values []formValue) (name string) {
 	for _, v := range values {
 		if v.name == "Action" {
@@ -79,8 +77,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by those of a form in the body. It reads every body, since a
-// signature covers it, and checks that.
+// readForm returns the parameters of the URL, followed by those in the body. It also authenticates, which needs every
+// body since the signature covers it.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
@@ -97,8 +95,7 @@ func (x *exchange) readForm() ([]formValue, error) {
 	return values, err
 }
 
-// isForm reports whether a request of that content type, which may be absent, has its parameters in
-// its body.
+// isForm reports whether a request with this content type ("" if absent) has parameters in its body.
 func isForm(contentType string) bool {
 	if contentType == "" {
 		return true
@@ -107,22 +104,21 @@ func isForm(contentType string) bool {
 	return err == nil && media == formType
 }
 
-// formValue is one parameter of a Query request.
+// formValue is a parameter of a Query request.
 type formValue struct {
 	// name is a path such as SendMessageBatchRequestEntry.1.Id.
 	name, value string
-	// at is where the part of the name begins that is not decoded yet; behind its end when there is none.
+	// at is the offset of the next name part to decode.
 	at int
 }
 
-// head returns the next part of the name, "" at its end.
+// head returns the next name part, or "" at the end.
 func (v *formValue) head() string {
 	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
 	return head
 }
 
-// parseForm appends the parameters of an encoded form to values. A name without a value has an empty
-// one. The values are copies, so that none keeps the whole form in memory.
+// parseForm appends the parameters of an encoded form. Values are copied so that they do not keep the form in memory.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -145,7 +141,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 			return nil, malformed(shorten(name) + " " + err.Error())
 		}
 
-		if text == value { // perhaps a part of the form
+		if text == value { // may share the form's memory
 			text = strings.Clone(text)
 		}
 		values = append(values, formValue{name: name, value: text})
@@ -153,9 +149,8 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 	return values, nil
 }
 
-// unescape decodes a part of a form, of which a plain one is returned as it is.
 func unescape(s string) (_ string, err error) {
-	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // which is seen sooner than by decoding
+	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // cheaper than decoding
 		s, err = url.QueryUnescape(s)
 	}
 	switch {
@@ -167,8 +162,7 @@ func unescape(s string) (_ string, err error) {
 	return s, nil
 }
 
-// sortValues brings the parameters of one list, map or structure together, lists in the order of
-// their numbers. Parameters of the same name keep their order.
+// sortValues groups the parameters of each list, map or structure, and sorts lists by number. It is stable.
 func sortValues(values []formValue) {
 	slices.SortStableFunc(values, func(a, b formValue) int {
 		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {
@@ -193,7 +187,6 @@ func sortValues(values []formValue) {
 	})
 }
 
-// listNumber is the number of an element of a list.
 func listNumber(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false
@@ -207,7 +200,7 @@ func listNumber(s string) (n int, ok bool) {
 	return n, true
 }
 
-// shorten returns untrusted text at a length that fits into an error message.
+// shorten truncates untrusted text for an error message.
 func shorten(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -19,15 +19,14 @@ type receiveMessageRequest struct {
 	ReceiveRequestAttemptID     string `json:"ReceiveRequestAttemptId"`
 }
 
-// receiveMessageResponse is what a receive gave out and which parts of it
-// the client asked for.
+// receiveMessageResponse holds received messages and the parts the client requested.
 type receiveMessageResponse struct {
 	received   []queue.Message
 	system     systemSet
 	attributes []string
 }
 
-// receivedMessages is the same response as the protocols have it, for [elements].
+// receivedMessages describes the response for [elements].
 type receivedMessages struct {
 	Messages []struct {
 		MessageID              string `json:"MessageId"`
@@ -44,8 +43,7 @@ func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
 func (r *receiveMessageResponse) messages() int { return len(r.received) }
 
-// receiveMessage waits while the queue is empty. The wait ends when the
-// client leaves, and with no messages when the handler is stopped.
+// receiveMessage waits while the queue is empty, until the client disconnects or the handler is stopped.
 func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()
 	if err != nil {
@@ -59,26 +57,26 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 	return in.response(messages), err
 }
 
-// Memory is room for answers, which may have to wait for it.
+// Memory is a limited resource for receives, which may have to wait for it.
 type Memory interface {
 	Acquire(ctx context.Context, bytes int64) error
 	Release(bytes int64)
 }
 
 const (
-	// copies is how often an answer is in memory: the messages, the text made of them, and what that grew out of.
+	// copies is the number of copies of a response in memory: messages, encoded text, and its previous buffer.
 	copies = 3
-	// mostAnswered is what the answer of one receive can need.
+	// mostAnswered is the maximum memory of one receive.
 	mostAnswered = copies * (queue.ReceiveBytes + maxMessage)
 )
 
-// answerRoom is the memory for the answer of one receive.
+// answerRoom is the memory reserved for one receive.
 type answerRoom struct {
-	memory Memory // nil where it is plenty
+	memory Memory // nil if unlimited
 	held   int64
 }
 
-// Acquire waits for as much as an answer can need.
+// Acquire reserves the maximum that a receive can need.
 func (a *answerRoom) Acquire(ctx context.Context) error {
 	if err := a.memory.Acquire(ctx, mostAnswered); err != nil {
 		return err
@@ -87,7 +85,7 @@ func (a *answerRoom) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Keep gives back what messages of so many bytes do not need.
+// Keep releases memory that messages of this size do not need.
 func (a *answerRoom) Keep(bytes int64) {
 	if unused := a.held - copies*bytes; unused > 0 {
 		a.memory.Release(unused)
@@ -95,14 +93,13 @@ func (a *answerRoom) Keep(bytes int64) {
 	}
 }
 
-// release gives everything back.
 func (a *answerRoom) release() {
 	if a.held > 0 {
 		a.Keep(0)
 	}
 }
 
-// response is not inlined because the caller's frame is on the stack of each long poll.
+// response is not inlined because its frame would be on the stack of each long poll.
 //
 //go:noinline
 func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMessageResponse {
@@ -110,7 +107,7 @@ func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMess
 		in.MessageAttributeNames}
 }
 
-// prepare checks the parameters; those that are absent are left to the queue.
+// prepare validates the parameters; the queue supplies defaults.
 func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	request := queue.ReceiveRequest{Max: 1, AttemptID: in.ReceiveRequestAttemptID}
 	if n := in.MaxNumberOfMessages; n != nil {
@@ -128,9 +125,7 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// appendJSON writes the response several times faster than the standard
-// encoder, which matters here alone: it is the largest response and the most
-// frequent one. A receive that got nothing has no Messages.
+// appendJSON is several times faster than the standard encoder. This is the largest and most frequent response.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)
@@ -174,8 +169,7 @@ func appendPairs(dst []byte, pairs []pair) []byte {
 	return append(dst, '}')
 }
 
-// appendAttributes writes the attributes that were asked for; the digest is
-// over these.
+// appendAttributes writes the selected attributes and their digest.
 func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -204,7 +198,7 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	return append(dst, '}')
 }
 
-// appendXML writes the response for the Query protocol, as fast as appendJSON.
+// appendXML writes the response for the Query protocol.
 func (r *receiveMessageResponse) appendXML(dst []byte) []byte {
 	var scratch [10]pair
 	for i := range r.received {

@@ -7,16 +7,13 @@ import (
 	"tendril/queue"
 )
 
-// registryPrefix begins the targets of the registry's actions: what several
-// instances that share this endpoint agree on. They are no part of SQS, and
-// the prefix, which is theirs alone, tells their clients whether it is this
-// server that answers.
+// registryPrefix is the target prefix of the registry's actions, which are not part of SQS. Clients detect this
+// server by it.
 const registryPrefix = "Tendril_20261120."
 
-// The requests and responses are those of the client too. No field of a response is missing but
-// those that may be omitted: so the client tells an answer of this server from any other JSON.
+// The client uses the same types. Responses contain every field unless it may be omitted, so that the client can tell
+// a response of this server from other JSON.
 
-// leaseWire is a lease on the wire. Its field names are part of the protocol.
 type leaseWire struct {
 	Owner                string
 	Version              string
@@ -42,7 +39,7 @@ type (
 
 type swapLeaseRequest struct {
 	Name string
-	// OldVersion is the version to replace; "" for nothing stored.
+	// OldVersion is the version to replace; "" if nothing is stored.
 	OldVersion string
 	Next       *leaseWire
 }
@@ -52,21 +49,19 @@ type swapLeaseResponse struct {
 	Current leaseWire
 }
 
-// maxLease keeps a duration from overflowing.
+// maxLease prevents overflow.
 const maxLease = 366 * 24 * time.Hour
 
-// runWire is what identifies a run on the wire, and its fence.
+// runWire identifies a run and its fence.
 type runWire struct {
-	ID   string `json:"Id"`
-	Task string
-	// AtMilliseconds counts from the beginning of 1970.
+	ID             string `json:"Id"`
+	Task           string
 	AtMilliseconds *int64
 	Lease          string
 	Term           int64
 }
 
-// run returns the run of a request with full names, and the runs that its fence allows. Without a task a person
-// requested it.
+// run returns the run of a request, and the runs that its fence allows. A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")
@@ -75,14 +70,14 @@ func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
 
-// runsOf returns the runs of the broker by full names, fenced by a lease, "" for none.
+// runsOf returns the broker's runs, fenced by a lease unless it is "".
 func runsOf(x *actionCall, lease string, term int64) (*registry.Runs, error) {
 	err := registry.Fence{Lease: lease, Term: term}.Check()
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{Lease: lease}), err
 }
 
 type enqueueRequest struct {
-	Queue string // its name
+	Queue string
 	runWire
 	Message *outgoing
 }
@@ -110,32 +105,32 @@ type sinceRunsRequest struct {
 	Term  int64
 	// From holds Unix milliseconds by task.
 	From map[string]int64
-	// Schedules are texts by task; absent from clients that compare none.
+	// Schedules are texts by task; absent from clients that do not compare them.
 	Schedules map[string]string `json:",omitempty"`
 }
 
 // sinceRunsResponse holds Unix milliseconds by task.
 type sinceRunsResponse struct {
 	Since map[string]int64
-	// From lacks the tasks of which that is not known, and is absent from servers of an older version.
+	// From omits tasks whose start is unknown. Older servers do not send it.
 	From map[string]int64 `json:",omitempty"`
 }
 
 type skipRunRequest struct {
 	runWire
-	// IDs are runs to look for; absent from clients that look for none.
+	// IDs are the runs to look up; absent from older clients.
 	IDs []string `json:"Ids,omitempty"`
 }
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made holds the messages by run; absent when there are none.
+	// Made holds message IDs by run.
 	Made map[string]string `json:",omitempty"`
 }
 
 type enqueuedRequest struct {
 	ID string `json:"Id"`
-	// Path is absent from clients that compare none.
+	// Path is absent from clients that do not compare it.
 	Path *string `json:",omitzero"`
 }
 
@@ -149,12 +144,11 @@ type setPausedRequest struct {
 }
 
 type (
-	setPausedResponse struct{ Paused bool }              // that of the request
-	pausedResponse    struct{ Paused map[string]string } // the reasons by task
+	setPausedResponse struct{ Paused bool }
+	pausedResponse    struct{ Paused map[string]string }
 )
 
-// registryActions returns the actions under registryPrefix, by name. Scheduled runs are "fires" on the wire, since
-// processes of different versions share a server.
+// registryActions returns the registry's actions by name. For compatibility, scheduled runs are "fires" on the wire.
 func registryActions() map[string]action {
 	return map[string]action{
 		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
@@ -184,7 +178,7 @@ func registryActions() map[string]action {
 				return nil, missing("Message")
 			}
 			run.Queue = in.Queue
-			// A trace id in the request's header is the caller's, not the message's.
+			// The trace header of the request belongs to the caller, not to the message.
 			if run.Message, _, err = in.Message.prepare(""); err != nil {
 				return nil, err
 			}
@@ -261,7 +255,6 @@ func registryActions() map[string]action {
 	}
 }
 
-// allRuns returns the runs of the broker by full names.
 func allRuns(x *actionCall) *registry.Runs {
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{})
 }

@@ -23,42 +23,37 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient is the registry of a broker that another process serves, with
-// the methods of [registry.Leases] and [registry.Runs]. Refusals come back as the [*queue.Error]
-// that the registry itself gave; an endpoint that does not answer, or not as
-// this server would, is a queue.CodeUnreachable or a
-// queue.CodeUnsupportedOperation. After any other error than a refusal it is
-// unknown what became of a write, and to repeat it is harmless.
+// RegistryClient accesses the registry of a broker in another process, with the methods of [registry.Leases] and
+// [registry.Runs]. Refusals are the registry's own [*queue.Error]. An endpoint that does not answer is a
+// queue.CodeUnreachable, one that is not a registry a queue.CodeUnsupportedOperation. After errors other than
+// refusals the outcome of a write is unknown; repeating it is harmless.
 //
-// Nothing is tried twice, and only the context limits how long a call takes.
-// All methods are safe for concurrent use.
+// Calls are not retried and limited only by their context. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
 	token    string
 	sign     func(*http.Request, []byte) error
-	signing  atomic.Bool // the endpoint wants signatures
+	signing  atomic.Bool // the endpoint requires signatures
 	http     http.Client
 }
 
-// Identity is how a [RegistryClient] shows who calls. The zero value shows nothing.
+// Identity is the credentials of a [RegistryClient]. The zero value has none.
 type Identity struct {
-	// Token is the token of the registry; "" for none.
+	// Token is the registry's token; may be "".
 	Token string
-	// Insecure sends the token to a server that does not prove that it knows it.
+	// Insecure sends the token even if the server does not prove that it knows it.
 	Insecure bool
-	// Sign signs a request with the given body, for an endpoint that wants that: other SQS servers answer a signed
-	// request that they do not know with a failure. nil leaves every request unsigned.
+	// Sign signs a request with the given body if the endpoint requires it; other SQS servers fail on signed requests
+	// they do not know. nil never signs.
 	Sign func(r *http.Request, body []byte) error
 }
 
-// maxRegistryAnswer bounds what is read of an answer.
 const maxRegistryAnswer = 16 << 20
 
-// NewRegistryClient returns a client of the endpoint that a [Handler] serves
-// at a URL such as http://127.0.0.1:9324, for the runs of one environment. hc may bring a transport; nil means
-// http.DefaultClient's. It does not follow redirects. Nothing is sent yet. The token is sent over TLS, or to a server
-// that has proved that it knows it.
+// NewRegistryClient returns a client for the endpoint that a [Handler] serves, such as http://127.0.0.1:9324, and for
+// the runs of one environment. hc may provide a transport; nil means http.DefaultClient's. Redirects are not
+// followed. The token is only sent over TLS or to a server that proves that it knows it. Nothing is sent yet.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -75,17 +70,15 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	return c
 }
 
-// Probe tells whether the endpoint serves a registry. false without an error
-// means that something else answers there, such as another SQS server. An
-// error means that nobody can tell: there was no answer, or the server could
-// not work, or would not for this caller.
+// Probe reports whether the endpoint serves a registry. It returns false without an error if something else answers,
+// such as another SQS server, and an error if this is unknown.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
 		return true, nil
 	}
 	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
-		return false, err // nobody was asked
+		return false, err // nothing was sent
 	}
 	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
 		return false, nil
@@ -93,8 +86,8 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// mayPass reports whether a registry can answer this call with an error. Other SQS
-// servers refuse an action that they do not know with all kinds of codes.
+// mayPass reports whether a registry could have returned err. Other SQS servers reject unknown actions with various
+// codes.
 func mayPass(err error) bool {
 	e := asQueueError(err)
 	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
@@ -103,20 +96,20 @@ func mayPass(err error) bool {
 		e.Code)
 }
 
-// Read is [registry.Leases.Read].
+// Read implements [registry.Leases.Read].
 func (c *RegistryClient) Read(ctx context.Context, name string) (queue.Lease, error) {
 	out, err := ask[readLeaseResponse](ctx, c, "ReadLease", readLeaseRequest{name})
 	return out.Lease.lease(), err
 }
 
-// Swap is [registry.Leases.Swap].
+// Swap implements [registry.Leases.Swap].
 func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
 	err error) {
 	out, err := ask[swapLeaseResponse](ctx, c, "SwapLease", swapLeaseRequest{name, old.Version, new(toWire(next))})
 	return out.Won, out.Current.lease(), err
 }
 
-// Enqueue is [registry.Runs.Enqueue]. The message's Delay is in whole seconds.
+// Enqueue implements [registry.Runs.Enqueue]. The message's Delay must be whole seconds.
 func (c *RegistryClient) Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	message, err := messageWire(&run.Message)
 	if err != nil {
@@ -139,7 +132,7 @@ func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
 	return w
 }
 
-// Since is [registry.Runs.Since]. A server of an older version does not tell from when tasks exist.
+// Since implements [registry.Runs.Since]. Older servers do not return the start of tasks.
 func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[string]registry.Start) (
 	map[string]queue.TaskTimes, error) {
 	fence := c.scope.Fence(term)
@@ -168,7 +161,7 @@ func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[strin
 	return known, nil
 }
 
-// Skip is [registry.Runs.Skip]. A server of an older version looks for no runs.
+// Skip implements [registry.Runs.Skip]. Older servers do not look up runs.
 func (c *RegistryClient) Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error) {
 	in := skipRunRequest{runWire: c.runWire(term, &runs[len(runs)-1])}
 	for i := range runs {
@@ -188,13 +181,13 @@ func (c *RegistryClient) Skip(ctx context.Context, term int64, runs []registry.R
 	return found, nil
 }
 
-// Known is [registry.Runs.Known].
+// Known implements [registry.Runs.Known].
 func (c *RegistryClient) Known(ctx context.Context, id, path string) (bool, error) {
 	out, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{c.scope.Key(id), &path})
 	return out.Enqueued, err
 }
 
-// SetPaused is [registry.Runs.SetPaused].
+// SetPaused implements [registry.Runs.SetPaused].
 func (c *RegistryClient) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	out, err := ask[setPausedResponse](ctx, c, "SetPaused", setPausedRequest{c.scope.Key(task), reason, &paused})
 	if err == nil && out.Paused != paused {
@@ -203,7 +196,7 @@ func (c *RegistryClient) SetPaused(ctx context.Context, task, reason string, pau
 	return err
 }
 
-// Paused is [registry.Runs.Paused].
+// Paused implements [registry.Runs.Paused].
 func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) {
 	out, err := ask[pausedResponse](ctx, c, "Paused", struct{}{})
 	if err != nil {
@@ -218,7 +211,7 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 	return reasons, nil
 }
 
-// messageWire turns a message into the parameters of a send.
+// messageWire converts a message to the parameters of a send.
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	o := &outgoing{MessageBody: m.Body}
 	if m.GroupID != "" {
@@ -253,15 +246,13 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// decodeOptions take the last of two equal members.
+// decodeOptions make the last of duplicate members win.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions write what the standard encoder writes, but refuse text that is not UTF-8
-// rather than change it.
+// callOptions match the standard encoder but reject invalid UTF-8 instead of replacing it.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 
-// ask makes one call.
 func ask[Response any](ctx context.Context, c *RegistryClient, action string, in any) (out Response, err error) {
 	body, err := json.Marshal(in, callOptions)
 	if err != nil {
@@ -295,7 +286,6 @@ func ask[Response any](ctx context.Context, c *RegistryClient, action string, in
 	return out, nil
 }
 
-// post makes one HTTP exchange.
 func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
 	if err != nil || req.URL.Host == "" {
@@ -336,7 +326,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 	return resp.StatusCode, answer, nil
 }
 
-// unproved says what to do about a server that did not get the token.
+// unproved explains why the token was not sent.
 func (c *RegistryClient) unproved(err *proof.Error) error {
 	if err.Other {
 		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing was "+
@@ -348,10 +338,9 @@ func (c *RegistryClient) unproved(err *proof.Error) error {
 		"number, or another program. If you trust what listens there, start with --registry-insecure: %w.", c.shown(), err)
 }
 
-// Signs reports whether the endpoint asked for signed requests.
+// Signs reports whether the endpoint has required signed requests.
 func (c *RegistryClient) Signs() bool { return c.signing.Load() }
 
-// refusal reads an error's answer.
 func (c *RegistryClient) refusal(status int, answer []byte) error {
 	var wire struct {
 		Type    string `json:"__type"`
@@ -371,7 +360,6 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 	}
 }
 
-// errNoRegistry is the cause when something else answers.
 var errNoRegistry = errors.New("not a registry's answer")
 
 func (c *RegistryClient) noRegistry(status int) error {
@@ -382,7 +370,7 @@ func (c *RegistryClient) noRegistry(status int) error {
 		c.shown(), status)}
 }
 
-// shown is the endpoint for people, without a password.
+// shown returns the endpoint without its password.
 func (c *RegistryClient) shown() string {
 	u, err := url.Parse(c.endpoint)
 	if err != nil {

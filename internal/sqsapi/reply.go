@@ -15,24 +15,22 @@ import (
 	"tendril/queue"
 )
 
-// replyForm is how replies are written.
+// replyForm encodes replies for a protocol.
 type replyForm interface {
 	contentType() string
-	// success appends the reply of an action; response is nil when it has no output.
+	// success appends the reply of an action; response is nil if there is no output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
-	// failure appends a reply that says what was refused.
+	// failure appends an error reply.
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
 }
 
-// awsJSON is the AWS JSON 1.0 protocol. xmlQuery and jsonQuery are the two forms of the Query
-// protocol: the second answers a request with "Accept: application/json".
+// awsJSON is the AWS JSON 1.0 protocol. The Query protocol replies in XML, or in JSON to "Accept: application/json".
 type (
 	awsJSON   struct{}
 	xmlQuery  struct{}
 	jsonQuery struct{}
 )
 
-// formOf returns the form in which a request is to be answered.
 func formOf(r *http.Request) replyForm {
 	switch {
 	case r.Header.Get("X-Amz-Target") != "":
@@ -61,7 +59,7 @@ func (awsJSON) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 	return append(dst, '}')
 }
 
-// xmlAppender is a response that writes its own XML, as [appender] is one for JSON.
+// xmlAppender is the XML counterpart of [appender].
 type xmlAppender interface{ appendXML(dst []byte) []byte }
 
 func (xmlQuery) contentType() string { return xmlType }
@@ -103,8 +101,8 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// success writes what Amazon's gateways to SQS get: absent members are null, and two lists have other
-// names than in AWS JSON 1.0.
+// success writes JSON like Amazon's gateways to SQS: absent members are null, and two lists are named differently
+// than in AWS JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	whole := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {
@@ -125,12 +123,11 @@ func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]
 	return out.Bytes(), err
 }
 
-// requestMetadata is in each success of the Query protocol.
 type requestMetadata struct {
 	RequestID string `json:"RequestId"`
 }
 
-// legacy returns a response, or a part of one, as the Query protocol writes it in JSON.
+// legacy converts a response, or a part of one, to the JSON of the Query protocol.
 func (all elements) legacy(response map[string]any) map[string]any {
 	legacy := map[string]any{}
 	for i := range all {

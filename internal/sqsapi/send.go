@@ -22,8 +22,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// accepted is the answer to one message. The digests let the client check
-// that what was stored is what it sent.
+// accepted is the result for one message. Clients verify the digests.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -89,22 +88,21 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	})
 }
 
-// batchSize is the size of the messages of a batch together.
-// Bodies count, and names, types and values of attributes; system attributes
-// do not.
+// batchSize returns the total size of a batch: bodies, and names, types and values of attributes, but not system
+// attributes.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
 		for j := range entries[i].MessageAttributes {
-			a, _ := entries[i].MessageAttributes[j].inQueueForm() // what is wrong with it is refused later
+			a, _ := entries[i].MessageAttributes[j].inQueueForm() // errors are reported later
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 	}
 	return size
 }
 
-// prepare turns the parameters into a message, and into the answer as far as
-// it is known before the queue has it. trace is the trace header of the request.
+// prepare converts the parameters to a message and the part of the result known in advance. trace is the request's
+// trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
@@ -131,7 +129,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}
 
 	if len(system) > 0 {
-		message.TraceHeader = strings.Clone(system[0].Value) // it shares the memory of the request
+		message.TraceHeader = strings.Clone(system[0].Value) // it shares the request's memory
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
@@ -148,7 +146,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}, nil
 }
 
-// notEmpty returns the text of a parameter that may be absent but not empty; "" when it is absent.
+// notEmpty returns an optional parameter that must not be empty.
 func notEmpty(text *string, parameter string) (string, error) {
 	switch {
 	case text == nil:
@@ -160,7 +158,7 @@ func notEmpty(text *string, parameter string) (string, error) {
 	return *text, nil
 }
 
-// seconds returns a parameter of 0 to most seconds as a duration; nil when it is absent.
+// seconds returns an optional parameter of 0 to most seconds; nil if absent.
 func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
 	if n == nil {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// maxVisibility is the longest visibility timeout, in seconds.
+// maxVisibility is the maximum visibility timeout in seconds.
 const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {
@@ -21,13 +21,12 @@ type deleteMessageBatchRequest struct {
 }
 
 type deleteEntry struct {
-	ID            string `json:"Id"` // in a batch
+	ID            string `json:"Id"` // batches only
 	ReceiptHandle string
 }
 
 func (e *deleteEntry) entryID() string { return e.ID }
 
-// prepare returns the receipt handle of a delete.
 func (e *deleteEntry) prepare() (string, settledEntry, error) {
 	if e.ReceiptHandle == "" {
 		return "", settledEntry{}, missing("ReceiptHandle")
@@ -46,14 +45,13 @@ type changeMessageVisibilityBatchRequest struct {
 }
 
 type visibilityEntry struct {
-	ID                string `json:"Id"` // in a batch
+	ID                string `json:"Id"` // batches only
 	ReceiptHandle     string
 	VisibilityTimeout *int
 }
 
 func (e *visibilityEntry) entryID() string { return e.ID }
 
-// prepare checks the parameters of one change.
 func (e *visibilityEntry) prepare() (change queue.VisibilityChange, answer settledEntry, err error) {
 	if e.ReceiptHandle == "" {
 		return change, answer, missing("ReceiptHandle")
@@ -109,7 +107,7 @@ type settledEntry struct {
 	ID string `json:"Id"`
 }
 
-// batchResponse answers a batch.
+// batchResponse is the response to a batch.
 type batchResponse[Answer any] struct {
 	Successful []Answer  `json:",omitempty" query:"*ResultEntry"`
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
@@ -117,9 +115,9 @@ type batchResponse[Answer any] struct {
 
 func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
 
-// runBatch makes one call of the queue for the entries of a batch. prepare checks an entry, and returns
-// what the queue is to do and how a success is answered. call returns one error for each entry that
-// passed, or that of the whole call; no errors mean that all were accepted. It may complete the answers.
+// runBatch makes one call for all valid entries of a batch. prepare validates an entry and returns its job and the
+// answer in case of success. call may complete the answers; it returns one error per job (nil if all succeeded), or
+// an error for the whole call.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -160,16 +158,14 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []E
 	return response, nil
 }
 
-// maxEntryID is the longest id of a batch entry.
 const maxEntryID = 80
 
-// entry is an entry of a batch request.
 type entry[Entry any] interface {
 	*Entry
 	entryID() string
 }
 
-// failure is a batch entry that was refused, as both protocols write it.
+// failure is a rejected batch entry.
 type failure struct {
 	ID          string `json:"Id"`
 	SenderFault bool
@@ -177,8 +173,7 @@ type failure struct {
 	Message     string `json:",omitempty"`
 }
 
-// checkBatch refuses a batch as a whole. kind is the entry's name in the
-// model.
+// checkBatch validates a batch as a whole. kind is the entry's name in Amazon's model.
 func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
@@ -204,8 +199,7 @@ func isNoIDCharacter(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// inBatch returns a refusal as a batch has it: a parameter that a single call misses is an invalid value there, with
-// the same text.
+// inBatch converts an error for a batch entry: a missing parameter is an invalid value there, with the same text.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)
@@ -213,7 +207,6 @@ func inBatch(refusal *queue.Error) *queue.Error {
 	return refusal
 }
 
-// failed describes the refusal of one entry.
 func failed(id string, err error) failure {
 	refusal := asQueueError(err)
 	if refusal == nil {
@@ -224,8 +217,8 @@ func failed(id string, err error) failure {
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// wholeCall returns the error that all entries share because it is not about
-// any of them (no such queue, storage), beside the errors.
+// wholeCall returns the error of the whole call if every entry failed for a common reason, such as a missing queue or
+// storage.
 func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
 		refusal := asQueueError(err)

@@ -11,26 +11,24 @@ import (
 const (
 	xmlType  = "text/xml"
 	xmlStart = `<?xml version="1.0"?>` + "\n<"
-	// xmlNamespace names the version of the API that all clients in use speak.
+	// xmlNamespace is the API version of all current clients.
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 
-// elements tells how the Query protocol writes the fields of a response, or of a part of one, as the
-// tags of [parameters] say: a list of N is a sequence of elements, a map one of elements with a key
-// and a Value.
+// elements describes the XML of a response's fields, by the tags of [parameters]. A list is a sequence of elements, a
+// map a sequence of elements with a key and a Value.
 type elements []element
 
-// element is one field.
 type element struct {
 	index   []int
 	name    string
 	key     string   // of a map: the name of its keys
-	omitted bool     // when empty
+	omitted bool     // if empty
 	of      elements // of a list of structures
-	json    string   // its name in replies of the Query protocol in JSON
+	json    string   // name in JSON replies of the Query protocol
 }
 
-// elementsOf describes a struct type, for an action of that name.
+// elementsOf describes a struct type of an action.
 func elementsOf(t reflect.Type, action string) (all elements) {
 	for _, field := range wireFields(t, action) {
 		e := element{index: field.index, name: field.query, key: field.key, omitted: field.omitted, json: field.json}
@@ -42,7 +40,6 @@ func elementsOf(t reflect.Type, action string) (all elements) {
 	return all
 }
 
-// append writes the fields of a struct.
 func (all elements) append(dst []byte, v reflect.Value) []byte {
 	for i := range all {
 		e := &all[i]
@@ -93,7 +90,6 @@ func appendElement(dst []byte, name, text string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// appendKeyValue writes an element of a map.
 func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	dst = appendTag(dst, "<", name)
 	dst = appendElement(dst, keyName, key)
@@ -101,9 +97,8 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// appendXMLText writes text that stands between tags. What XML cannot hold becomes U+FFFD: no message
-// has it, but an error may quote what a client sent. A carriage return is escaped because parsers
-// make a line feed of it otherwise.
+// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD: messages do not contain any, but
+// errors may quote them. Carriage returns are escaped because parsers convert them to line feeds.
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
@@ -121,7 +116,7 @@ func appendXMLText(dst []byte, s string) []byte {
 	return append(dst, s[done:]...)
 }
 
-// xmlPlain are the bytes that stand for themselves. It is never written to.
+// xmlPlain marks the bytes that need no escaping. Read-only.
 var xmlPlain = func() (plain [256]bool) {
 	for c := range utf8.RuneSelf {
 		plain[c] = c >= ' ' || c == '\t' || c == '\n'
@@ -132,7 +127,7 @@ var xmlPlain = func() (plain [256]bool) {
 	return plain
 }()
 
-// xmlEscape returns what stands for the first character of s, "" for itself, and how many bytes it has.
+// xmlEscape returns the replacement of the first character of s ("" if none is needed) and its size in bytes.
 func xmlEscape(s string) (escape string, size int) {
 	switch s[0] {
 	case '&':

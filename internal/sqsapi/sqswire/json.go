@@ -2,9 +2,8 @@ package sqswire
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// AppendString appends s to dst as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, as in encoding/json.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, as in encoding/json.
 func AppendString(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // the error tells of bytes that became U+FFFD
+	dst, _ = jsontext.AppendQuote(dst, s) // the error reports replaced bytes
 	return dst
 }

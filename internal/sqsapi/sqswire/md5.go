@@ -15,13 +15,10 @@ func BodyMD5(body string) [md5.Size]byte {
 	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
 }
 
-// appendAttribute appends one message attribute as SQS feeds it to MD5: length and
-// name, length and type, one byte that tells text (1) from binary (2), length and
-// value. Lengths are four bytes, the most significant first. The digest of several
-// attributes is over all of them in the order of their names.
+// appendAttribute appends an attribute as SQS feeds it to MD5: length and name, length and type, 1 for text or 2 for
+// binary, length and value. Lengths are big-endian uint32. Attributes are sorted by name.
 //
-// Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for
-// message attributes".
+// Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 func appendAttribute(dst []byte, a *queue.Attribute) []byte {
 	dst = appendSized(dst, a.Name)
 	dst = appendSized(dst, a.Type)
@@ -37,8 +34,7 @@ func appendSized(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// AttributesMD5 returns the digest of attributes in any order. SQS gives no digest
-// of a message without attributes: the caller leaves it out then.
+// AttributesMD5 returns the digest of attributes in any order. SQS omits the digest if there are no attributes.
 func AttributesMD5(attributes []queue.Attribute) [md5.Size]byte {
 	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(attributes, byName) {

@@ -13,22 +13,22 @@ type Problem int
 
 // The problems of a JSON text.
 const (
-	NotJSON       Problem = iota // the text is not JSON from Error.At on
-	HalfPair                     // a string has one half of a surrogate pair, Error.Got
-	TooDeep                      // it nests deeper than [Limits] allows
-	TooManyValues                // it has more values than [Limits] allows
-	WrongKind                    // the value at Error.Path has to be Error.Want
+	NotJSON       Problem = iota // invalid from Error.At
+	HalfPair                     // Error.Got is an unpaired surrogate in a string
+	TooDeep                      // nested deeper than [Limits] allows
+	TooManyValues                // more values than [Limits] allows
+	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
 // Error describes why a text cannot be read. It never quotes strings of the text.
 type Error struct {
 	Problem Problem
-	// At is the offset at which the problem was found.
+	// At is the offset of the problem.
 	At int
-	// Path names the value, such as Entries.0.Id; it is empty for the whole text.
+	// Path names the value, such as Entries.0.Id; empty for the whole text.
 	Path string
-	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is empty if the kind
-	// is right and the value is wrong.
+	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is empty if the kind is right but the
+	// value is wrong.
 	Want, Got string
 }
 
@@ -48,35 +48,33 @@ func (e *Error) Error() string {
 	return "it is not valid JSON" + at
 }
 
-// Limits bound what a [Reader] accepts. Zero means no limit.
+// Limits restrict the input of a [Reader]. Zero means no limit.
 type Limits struct {
-	// Depth is the deepest nesting.
+	// Depth is the maximum nesting.
 	Depth int
-	// Values is the most values, counted by commas and opening brackets. A few bytes of JSON can
-	// require a hundred times as much memory.
+	// Values is the maximum number of values, counted by commas and opening brackets. A short text can require a
+	// hundred times its size in memory.
 	Values int
-	// Lenient accepts strings as they are, with control characters and invalid UTF-8, and replaces
-	// half of a surrogate pair by U+FFFD.
+	// Lenient accepts control characters and invalid UTF-8 in strings, and replaces unpaired surrogates by U+FFFD.
 	Lenient bool
 }
 
-// Reader reads a JSON text from its start. Each method consumes the next value, which must be of
-// the method's kind or null. After the first error the methods return zero values, and
-// [Reader.Finish] returns that error.
+// Reader reads a JSON text. Each method consumes the next value, which must be of the method's kind or null. After an
+// error methods return zero values, and [Reader.Finish] returns the error.
 type Reader struct {
 	limits Limits
 	text   string
 	at     int
 	depth  int
 	values int
-	shared bool // the last text shares the memory of the whole
+	shared bool // the last string shares the text's memory
 	err    *Error
 }
 
 // NewReader returns a reader of text.
 func NewReader(text string, limits Limits) Reader { return Reader{limits: limits, text: text} }
 
-// Finish returns the first error. It is an error if anything but white space follows.
+// Finish returns the first error. Anything but white space after the value is an error.
 func (r *Reader) Finish() *Error {
 	if !r.AtEnd() {
 		r.fail(NotJSON)
@@ -93,7 +91,7 @@ func (r *Reader) AtEnd() bool {
 	return r.at == len(r.text)
 }
 
-// fail records the first error and moves to the end, where no method finds a value.
+// fail records the first error and moves to the end, so that nothing more is read.
 func (r *Reader) fail(problem Problem) *Error {
 	failed := &Error{Problem: problem, At: r.at}
 	if r.err == nil {
@@ -122,10 +120,10 @@ func (r *Reader) Mismatch(want string) {
 	failed.Got = got
 }
 
-// Reject records that the value just read is not what it must be, such as base64.
+// Reject records that the value just read is invalid, such as broken base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
 
-// within completes the path of an error that was found below a name.
+// within adds the name of an enclosing value to an error's path.
 func (e *Error) within(name string) {
 	if e.Path != "" {
 		name += "." + e.Path
@@ -144,7 +142,7 @@ func (r *Reader) skipSpace() {
 	}
 }
 
-// Peek returns the first byte of what follows white space; 0 at the end.
+// Peek returns the next byte after white space; 0 at the end.
 func (r *Reader) Peek() byte {
 	r.skipSpace()
 	if r.at < len(r.text) {
@@ -153,7 +151,6 @@ func (r *Reader) Peek() byte {
 	return 0
 }
 
-// take consumes c if it is next.
 func (r *Reader) take(c byte) bool {
 	if r.Peek() != c {
 		return false
@@ -162,7 +159,6 @@ func (r *Reader) take(c byte) bool {
 	return true
 }
 
-// word consumes a word if it is next.
 func (r *Reader) word(w string) bool {
 	r.skipSpace()
 	if !strings.HasPrefix(r.text[r.at:], w) {
@@ -175,7 +171,7 @@ func (r *Reader) word(w string) bool {
 // Null consumes null if it is next.
 func (r *Reader) Null() bool { return r.Peek() == 'n' && r.word("null") }
 
-// open consumes the start of an object or a list.
+// open consumes the start of an object or list.
 func (r *Reader) open(bracket byte, kind string) bool {
 	if r.Null() {
 		return false
@@ -199,8 +195,7 @@ func (r *Reader) count() {
 	}
 }
 
-// more reports whether another element follows, of which there were n. It consumes what separates
-// elements, and the closing bracket.
+// more reports whether another element follows the first n. It consumes separators and the closing bracket.
 func (r *Reader) more(n int, bracket byte) bool {
 	switch {
 	case r.err != nil:
@@ -218,7 +213,7 @@ func (r *Reader) more(n int, bracket byte) bool {
 	return false
 }
 
-// Object calls member with the name of each member. It must consume the value.
+// Object calls member with the name of each member. member must consume the value.
 func (r *Reader) Object(member func(name string)) {
 	if !r.open('{', "object") {
 		return
@@ -243,7 +238,7 @@ func (r *Reader) Object(member func(name string)) {
 	}
 }
 
-// List calls element before each element. It must consume the value.
+// List calls element for each element. element must consume it.
 func (r *Reader) List(element func()) {
 	if !r.open('[', "list or base64 string") {
 		return
@@ -256,7 +251,7 @@ func (r *Reader) List(element func()) {
 	}
 }
 
-// Text returns a string. It shares the memory of the text unless it has escapes.
+// Text returns a string, which shares the text's memory unless it has escapes.
 func (r *Reader) Text() string {
 	if r.Null() {
 		return ""
@@ -294,7 +289,7 @@ func (r *Reader) Text() string {
 	return r.unescape(s, start+1)
 }
 
-// OwnText is Text for a string that outlives the text.
+// OwnText is like Text but returns a copy, for strings that outlive the text.
 func (r *Reader) OwnText() string {
 	s := r.Text()
 	if r.shared {
@@ -303,7 +298,7 @@ func (r *Reader) OwnText() string {
 	return s
 }
 
-// unescape returns the text of a string with escapes that starts at an offset.
+// unescape decodes a string at an offset.
 func (r *Reader) unescape(s string, offset int) string {
 	out := make([]byte, 0, len(s))
 	rest := s
@@ -316,7 +311,7 @@ func (r *Reader) unescape(s string, offset int) string {
 		rest = rest[n:]
 
 		const escaped, plain = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // the string does not end with an odd backslash
+		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // a string never ends with an unescaped backslash
 			out = append(out, plain[i])
 			rest = rest[2:]
 			continue
@@ -344,7 +339,7 @@ func (r *Reader) unescape(s string, offset int) string {
 	}
 }
 
-// codeUnit returns the value of the \uXXXX that s starts with; -1 if it starts with something else.
+// codeUnit decodes the \uXXXX at the start of s, or returns -1.
 func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
@@ -356,8 +351,7 @@ func codeUnit(s string) rune {
 	return rune(n)
 }
 
-// isPrintable reports whether s is ASCII without control characters below the blank. It checks
-// eight bytes at a time.
+// isPrintable reports whether s is printable ASCII. It checks eight bytes at a time.
 func isPrintable(s string) bool {
 	const high, blanks = 0x8080808080808080, 0x2020202020202020
 	for ; len(s) >= 8; s = s[8:] {
@@ -368,12 +362,12 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= utf8.RuneSelf })
 }
 
-// isText reports whether s is UTF-8 without control characters below the blank.
+// isText reports whether s is UTF-8 without control characters below space.
 func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
 }
 
-// Integer returns a whole number of so many bits.
+// Integer returns an integer of the given number of bits.
 func (r *Reader) Integer(bits int) int64 {
 	if r.Null() {
 		return 0
@@ -391,7 +385,6 @@ func (r *Reader) Integer(bits int) int64 {
 	return 0
 }
 
-// number consumes a number and returns its text.
 func (r *Reader) number() string {
 	start := r.at
 	digits := func() {
