@@ -26,12 +26,10 @@ type changes struct {
 	work     *pipelines
 	programs *programs
 	cron     *schedule
-	// changing holds one token, whose holder may change the app's version, settings and tasks.
 	changing chan struct{}
 }
 
-// DeployPath implements [console.Options].Deploy: it replaces the app with the version in a folder or archive, or
-// redeploys the current one for "".
+// DeployPath implements [console.Options].Deploy.
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
@@ -49,7 +47,6 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
-// deploy starts a deployment, or logs why it was rejected.
 func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
 ) (done api.DeployResult, err error) {
 	defer func() {
@@ -69,8 +66,7 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	return begin()
 }
 
-// awaitStart waits until startup completes. If the app is ready, it also waits for the hooks, since all changes must
-// come after them.
+// awaitStart waits until startup completes, including the hooks if the app is ready.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -78,7 +74,7 @@ func (c *changes) awaitStart(ctx context.Context) error {
 	return c.await(ctx, c.programs.app.StartHooks())
 }
 
-// await waits until a channel is closed. It returns [app.ErrStopped] if the environment stops first, or ctx's error.
+// await waits for a channel. It returns [app.ErrStopped] if the environment stops first.
 func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -93,7 +89,6 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// reload calls reloadChanged for the console and logs a rejection.
 func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	done, err := c.reloadChanged(ctx)
 	if why := refusal(err); why != "" {
@@ -102,13 +97,12 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	return done, err
 }
 
-// reloadChanged applies changes in the settings and in the bundle's folder, and describes them. Processes the changes
-// do not affect keep running.
+// reloadChanged applies changes in the settings and the bundle's folder. Unaffected processes keep running.
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}
-	select { // wait for a deployment in progress, which has already read settings and possibly the folder
+	select { // wait for a deployment in progress, which may have read the files before
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
@@ -133,7 +127,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 	return c.reloadSettings(ctx, b)
 }
 
-// reloadSettings applies changed settings from any source and reloads the periodic tasks. It does not touch the app.
+// reloadSettings applies changed settings and reloads the periodic tasks, without touching the app.
 func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done api.ReloadResult, err error) {
 	change, err := c.change(b)
 	if err != nil {
@@ -161,7 +155,6 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 	return done, nil
 }
 
-// adopt applies a change of settings and updates get-config's answers.
 func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	c.work.tune(change, false)
 	if c.programs.app != nil {
@@ -180,8 +173,8 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// compare is change without logging. file replaces the settings file on disk unless it is nil. The configuration is
-// nil after an error, or if settings cannot be reread.
+// compare is change without logging. A non-nil file replaces the settings file on disk. cfg is nil after an error, or
+// if settings cannot be reread.
 func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
@@ -199,7 +192,6 @@ func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Conf
 	return cfg, change, nil
 }
 
-// currentBundle returns the bundle of the serving version, or nil without a folder.
 func (c *changes) currentBundle() *bundle.Bundle {
 	if c.programs.app != nil {
 		return c.programs.app.CurrentBundle()
@@ -207,7 +199,6 @@ func (c *changes) currentBundle() *bundle.Bundle {
 	return c.opts.Bundle
 }
 
-// pending compares the settings files on disk with the current settings.
 func (c *changes) pending() (change config.Change, err error) {
 	b := c.currentBundle()
 	if b != nil {
@@ -219,8 +210,7 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// logNotApplied logs unsupported parts of a bundle that is read at run time, unless the bundle at startup had the
-// same.
+// logNotApplied logs unsupported parts of a bundle, except those already present at startup.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -232,11 +222,10 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	}
 }
 
-// connections is the option for the number of concurrent deliveries.
 const connections = "http-connections"
 
-// keepConnections postpones a change of connections to the next start if the number was used to build something: a
-// pool of several queues, a function's processes, or a limiter.
+// keepConnections postpones a change of connections to the next start if something was built for the number: a pool
+// of several queues, a function's processes or a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -254,7 +243,7 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion rejects the bundle of a new version that must not run or has invalid periodic tasks.
+// checkVersion rejects a bundle that must not run or has invalid periodic tasks.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {

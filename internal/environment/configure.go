@@ -24,7 +24,6 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// settingsFile is the file that changes are written to.
 type settingsFile struct {
 	file config.File
 	info fs.FileInfo // nil if the file does not exist yet
@@ -45,8 +44,8 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile reads the settings file in use, or otherwise the first one that would be found. now is the
-// configuration on disk, or nil if it is invalid.
+// settingsFile reads the settings file in use, or the first one that would be found. now is nil if the file is
+// invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.currentBundle(), nil)
 	f.file.Path = c.settings.now().ConfigFile
@@ -65,7 +64,6 @@ func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error)
 	return f, now, err
 }
 
-// configuration describes every current option and how to change it.
 func (c *changes) configuration() api.Configuration {
 	f, _, err := c.settingsFile()
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
@@ -132,14 +130,12 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 	return shown
 }
 
-// settingsPlan is a validated change of the settings file.
 type settingsPlan struct {
 	api.SettingsPreview
 	old settingsFile
 	new config.File
 }
 
-// previewChange describes the effect of a change to the settings file.
 func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
 	plan, err := c.plan(change)
 	return plan.SettingsPreview, err
@@ -180,7 +176,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf returns the scope required for a change: the one of its most sensitive option.
+// scopeOf returns the scope a change requires, according to its most sensitive option.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
@@ -201,7 +197,6 @@ func fileLines(lines []config.EditedLine) []api.FileLine {
 	return all
 }
 
-// newWarnings returns the warnings of a configuration that were not present at startup.
 func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	known := func(text string) bool {
 		return slices.ContainsFunc(c.opts.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
@@ -214,7 +209,7 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-// refuseLocked rejects options whose value in the file would be overridden by a stronger source.
+// refuseLocked rejects options that a stronger source than the file has set.
 func (c *changes) refuseLocked(set map[string]*string) error {
 	var details []api.Detail
 	explained := c.settings.explanations()
@@ -239,7 +234,6 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
-// refusedChange returns the error for an invalid change, with details per option.
 func refusedChange(set map[string]*string, err error) error {
 	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
 	var wrong *config.Error
@@ -260,7 +254,6 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// problemText formats an error on one line.
 func problemText(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // changeSettings writes a change to the settings file and applies the live options. If anything fails, it restores

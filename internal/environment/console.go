@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole opens the console early, to display the startup, and closes it late, to display the drain.
+// startConsole opens the console early and closes it late, to display both startup and drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {
@@ -83,7 +83,7 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// hookQuiet pauses every queue until this process exits, because the sender of the webhook is about to end it.
+// hookQuiet pauses every queue until this process exits, which the sender of the webhook is about to cause.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)
@@ -94,7 +94,6 @@ func (e *Environment) hookQuiet(reason string) error {
 	return err
 }
 
-// consoleAccess returns the configured access rules for the console.
 func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 	access := console.Access{
 		Hosts: s.ConsoleHosts, Anyone: s.ConsoleAuth == config.ConsoleAuthNone, TokenDir: s.DataDir,

@@ -11,8 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curves collects the data for the console's charts. Everything except read belongs to the goroutine that reads the
-// counters.
+// curves collects the data for the console's charts. Only read is safe for concurrent use.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -45,8 +44,7 @@ func (c *curves) start(context.Context) error {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// count reads the counters: the ledger for an embedded queue, and this instance's receives and deletes for a queue on
-// Amazon SQS.
+// count reads the ledger of an embedded queue, and this instance's own counters for a queue on Amazon SQS.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{} // by target
@@ -77,7 +75,7 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// countEmbedded reads the ledgers of the first queues: those with a worker and their dead-letter queues, then others.
+// countEmbedded reads the ledgers of queues with a worker and their dead-letter queues first, then others.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.lines {
@@ -107,7 +105,6 @@ func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	r.Oldest, r.HasOldest = max(r.Oldest, found.oldest), true
 }
 
-// atMost returns how many of n deliveries the target's limiter admits.
 func (p *pipeline) atMost(n int) int {
 	if p.limiter == nil {
 		return n
@@ -143,7 +140,7 @@ func (c *curves) mark(now time.Time) {
 	c.leader = leader
 }
 
-// deploymentMark returns the text for a deployment, without the error, which may contain a secret.
+// deploymentMark omits the error, which may contain a secret.
 func deploymentMark(d *api.Deployment) string {
 	if d.State == api.DeployDone {
 		return d.To

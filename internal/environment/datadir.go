@@ -20,10 +20,9 @@ import (
 
 const (
 	databaseFile = "queues.db"
-	claimFile    = "instance.lock" // present in every environment
+	claimFile    = "instance.lock"
 )
 
-// dataFiles lists the files an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
 	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
@@ -45,8 +44,7 @@ type StoredQueue struct {
 	Messages int64
 }
 
-// OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if an environment or
-// 'tendril serve' is running there.
+// OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if it is in use.
 func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	d := &DataDirectory{}
 	entries, err := os.ReadDir(s.DataDir)
@@ -106,8 +104,8 @@ func (d *DataDirectory) Close() error {
 	return release()
 }
 
-// Delete deletes tendril's files and closes the directory. Other files remain, along with the directory, and are
-// returned as left.
+// Delete deletes tendril's files and closes the directory. It returns the names of other files, which remain along
+// with the directory.
 func (d *DataDirectory) Delete() (left []string, err error) {
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {

@@ -17,28 +17,23 @@ const (
 	// result.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
-	// countTimeout limits one call.
-	countTimeout = 10 * time.Second
+	countTimeout  = 10 * time.Second
 )
 
 // depth is the reported state of one queue.
 type depth struct {
-	// visible is the number of messages that can be received, and backlog adds messages the worker holds without a
-	// free slot. inFlight and delayed messages cannot be received now.
+	// backlog is visible plus the messages the worker holds without a free slot.
 	visible, backlog, inFlight, delayed int64
 	// oldest is the age of the oldest waiting message, or 0. It is known only if hasAge is true.
 	oldest time.Duration
 	hasAge bool
-	// deadLetters is the number of messages in the dead-letter queue, and deadLettered a counter of additions to it.
-	// Both are known only if hasDeadLetters is true.
+	// deadLetters is the current number and deadLettered a counter. Both are known only if hasDeadLetters is true.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// maxReceives and deadLetterQueue come from the redrive policy, or are 0 and "" without one. They are known only
-	// for a queue on Amazon SQS.
+	// maxReceives and deadLetterQueue come from the redrive policy, if any. They are known only on Amazon SQS.
 	maxReceives     int
 	deadLetterQueue string
-	// taken is when the queue reported this.
-	taken time.Time
+	taken           time.Time
 }
 
 // countedQueue is one queue to count, with its worker.
@@ -47,14 +42,13 @@ type countedQueue struct {
 	name, deadLetterQueue string
 	// onSQS is the queue on Amazon SQS, or nil for an embedded queue.
 	onSQS *aws.Queue
-	// held returns how many messages wait in the worker for a free slot, and how long messages waited whose delivery
-	// began in the last minute, or 0.
+	// held returns the messages waiting in the worker for a free slot, and the wait of deliveries begun in the last
+	// minute.
 	held func() (n int, longestWait time.Duration)
 	// setMaxReceives is called with each redrive policy read. It is required for a queue on Amazon SQS.
 	setMaxReceives func(int)
 }
 
-// depthCounter counts messages in queues. All methods except run are safe for concurrent use.
 type depthCounter struct {
 	queues map[string]countedQueue
 	broker *broker.Broker
@@ -64,12 +58,12 @@ type depthCounter struct {
 	mu       sync.Mutex
 	readings map[string]depth // of the queues on Amazon SQS
 
-	// deadLetterQueues caches dead-letter queues, nil for inaccessible ones. It is used by run only.
+	// deadLetterQueues caches dead-letter queues, nil for inaccessible ones. Only run uses it.
 	deadLetterQueues map[string]*aws.Queue
 }
 
-// newDepthCounter returns a counter. b holds the embedded queues and may be nil if there are none. find returns a
-// queue on Amazon SQS by name.
+// newDepthCounter returns a counter. b may be nil without embedded queues. find returns a queue on Amazon SQS by
+// name.
 func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.Context, string) (*aws.Queue, error)) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, find: find, asked: make(chan struct{}),
@@ -81,7 +75,6 @@ func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.
 	return c
 }
 
-// read returns the depth of a queue, and false if it is unknown.
 func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	q := c.queues[name]
 	if q.onSQS != nil {
@@ -123,7 +116,7 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	return r, true
 }
 
-// onSQS returns the last reported depth of a queue on Amazon SQS, and false if it is unknown or too old.
+// onSQS returns the last reported depth, and false if it is unknown or too old.
 func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +124,7 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the last reported dead-letter queue of a queue on Amazon SQS. It returns "" if there isn't
-// one or it is unknown.
+// deadLetterQueue returns the last reported dead-letter queue, or "" if there isn't one or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	r, known := c.onSQS(name, now)
 	if !known {
@@ -141,7 +133,7 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce returns a channel that is closed when each queue on Amazon SQS has been queried once.
+// askedOnce is closed when each queue on Amazon SQS has been queried once.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
 // run queries the queues on Amazon SQS every minute until ctx is done. It must be called once.
@@ -209,7 +201,6 @@ func isFinal(err error) bool {
 	return errors.Is(err, queue.ErrDenied) || errors.Is(err, queue.ErrNoQueue)
 }
 
-// askDepth queries a queue on Amazon SQS.
 func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

@@ -26,8 +26,8 @@ const (
 	kindMetrics  = "CloudWatch namespace"
 )
 
-// Describe describes the environment these options would create and its resources on AWS. It starts and creates
-// nothing. ctx bounds queries to AWS; missing answers are noted.
+// Describe describes the environment these options would create and its AWS resources, without creating anything. ctx
+// bounds queries to AWS; missing answers are noted.
 func (o *Options) Describe(ctx context.Context) api.Description {
 	d := o.describeOffline()
 	o.addResources(ctx, &d)
@@ -99,7 +99,6 @@ func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	return q
 }
 
-// targetText names the target of a queue's messages.
 func (o *Options) targetText(set *config.QueueSettings) string {
 	path, _, _ := strings.Cut(set.HTTPPath, "?")
 	switch {
@@ -137,7 +136,6 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 	return all
 }
 
-// describedFiles lists the files and folders that are read and written.
 func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	add := func(use, path string) {
 		at, err := filepath.Abs(path)
@@ -179,7 +177,6 @@ func (o *Options) appPort() []api.Place {
 	return []api.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}
 }
 
-// describedOptions converts options for the console.
 func describedOptions(all []config.Explanation) (options []api.DescribedOption) {
 	for i := range all {
 		e := &all[i]
@@ -194,7 +191,6 @@ func describedOptions(all []config.Explanation) (options []api.DescribedOption) 
 	return options
 }
 
-// describeQueueSettings adds the current settings to each queue.
 func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation) {
 	for i := range all {
 		for _, explained := range all[i].Queues {
@@ -220,7 +216,6 @@ func optionValue(name, value string, from config.Origin) api.OptionValue {
 	return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 }
 
-// withoutSecrets hides likely passwords in the paths of tasks.
 func withoutSecrets(list []api.Task) []api.Task {
 	list = slices.Clone(list)
 	for i := range list {
@@ -232,7 +227,6 @@ func withoutSecrets(list []api.Task) []api.Task {
 // withoutSecret hides a target or command if part of it looks like a password.
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
-// addResources adds existing AWS resources and the attributes of queues.
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	found, err := o.listCloud(ctx)
 	if err != nil {
@@ -300,7 +294,6 @@ func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (no
 	return notes
 }
 
-// sharedResources lists configured AWS resources other than queues.
 func sharedResources(s *config.Settings) []api.Resource {
 	var all []api.Resource
 	add := func(kind, name string) {
@@ -348,7 +341,7 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// groupBounds returns the bounds for an Auto Scaling group. By default the group's own bounds apply.
+// groupBounds returns the bounds for an Auto Scaling group, whose own bounds apply by default.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {
@@ -360,7 +353,6 @@ func groupBounds(cfg *config.Config) (least, most int) {
 	return least, most
 }
 
-// electionText describes how instances agree on a leader.
 func electionText(s *config.Settings) string {
 	switch {
 	case s.Leader == config.LeaderLocal:

@@ -77,7 +77,6 @@ func pendingChanges(c *config.Change) (all []api.OptionChange) {
 	return all
 }
 
-// openPorts lists the listening addresses.
 func (e *Environment) openPorts() (all []api.Place) {
 	if e.instance.address != "" {
 		all = append(all, api.Place{Use: "console", At: e.instance.address})
@@ -89,7 +88,7 @@ func (e *Environment) openPorts() (all []api.Place) {
 }
 
 // describeQueues reads the attributes of all queues concurrently. If only queues are served, it describes every
-// embedded queue.
+// queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.lines) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {

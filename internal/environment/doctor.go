@@ -34,8 +34,8 @@ const (
 	cloudPatience  = 15 * time.Second
 )
 
-// Examine finds problems with the environment these options would create. It starts and creates nothing. ctx bounds
-// queries to other servers.
+// Examine finds problems with the environment these options would create, without creating anything. ctx bounds
+// queries.
 func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	x := &examiner{opts: o, settings: &o.Config.Settings}
 	for i := range o.Config.Queues {
@@ -54,8 +54,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// examineRunning finds problems with a running environment, its machine and its dependencies. ctx bounds queries to
-// other servers.
+// examineRunning finds problems with a running environment, its machine and its dependencies. ctx bounds queries.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	s := e.settings.now()
 	now := *e.opts // with the serving version's bundle
@@ -117,7 +116,6 @@ func levelOf(s health.Status) doctor.Level {
 	return doctor.OK
 }
 
-// lookAtPort connects to an address the environment listens on.
 func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
 	ctx, cancel := context.WithTimeout(ctx, targetPatience)
 	defer cancel()
@@ -128,11 +126,10 @@ func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
 	e.facts.Ports = append(e.facts.Ports, p)
 }
 
-// examiner collects facts.
 type examiner struct {
 	opts     *Options
 	settings *config.Settings // current settings
-	endpoint string           // the running environment's queue endpoint; "" if none, or before a start
+	endpoint string           // the running environment's queue endpoint, if any
 	facts    doctor.Facts
 }
 
@@ -154,7 +151,6 @@ func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	return doctor.Examination{Environment: e.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
 }
 
-// certificates lists the certificate files these settings use.
 func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	seen := map[[3]string]bool{}
 	add := func(option, file, key string) {
@@ -183,7 +179,6 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	return all
 }
 
-// addQueue adds a queue with the known facts about an embedded one.
 func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
@@ -195,7 +190,6 @@ func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQ
 	e.facts.Queues = append(e.facts.Queues, q)
 }
 
-// queueTimes returns the time settings of one queue.
 func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	t := doctor.Times{Visibility: set.VisibilityTimeout, Retention: set.RetentionPeriod, MaxRetries: s.MaxRetries,
 		TerminalCodes: set.TerminalCodes,
@@ -220,8 +214,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// plannedPorts checks the addresses the environment would listen on. If an environment is already running on the data
-// directory, it holds them itself and the check is skipped.
+// plannedPorts checks the addresses to listen on, unless an environment on the data directory already holds them.
 func (e *examiner) plannedPorts() {
 	s := e.settings
 	if _, err := api.ReadInstance(s.DataDir); err == nil {
@@ -255,7 +248,6 @@ func (e *examiner) plannedPorts() {
 	}
 }
 
-// wordFor returns the first word of a port's purpose.
 func wordFor(use string) string {
 	word, _, _ := strings.Cut(use, ",")
 	return word
@@ -346,7 +338,6 @@ func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	return patterns
 }
 
-// isLocal reports whether a target is on this machine.
 func isLocal(target string) bool {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme == "unix" {
@@ -393,7 +384,6 @@ func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 	return nil
 }
 
-// lookAtQueue adds the actual state of a queue on Amazon SQS.
 func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 	r := resource(found, q.Name, q.URL)
 	if q.Missing = r == nil; q.Missing {
@@ -438,8 +428,7 @@ func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// lookAtPermissions asks IAM whether the role has all permissions the settings require. It skips this for an
-// SQS-compatible server other than Amazon's.
+// lookAtPermissions asks IAM whether the role has all required permissions, unless an SQS-compatible server is used.
 func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {

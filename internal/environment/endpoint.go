@@ -22,7 +22,6 @@ import (
 // anyLoopback is the app's queue endpoint if it cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
-// serveBroker serves the embedded queues, if any, over the SQS protocol.
 func (q *queues) serveBroker(context.Context) error {
 	if q.broker == nil {
 		return nil
@@ -54,8 +53,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the token for callers of the registry: the configured one, or otherwise the one in the data
-// directory. If it cannot be shared with this user's other environments, they have to be configured with it.
+// ownToken returns the token for callers of the registry: the configured one, or the one in the data directory. It is
+// shared with this user's other environments if possible.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	if token = s.RegistryToken; token == "" {
@@ -89,7 +88,7 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint listens on the addresses in --listen. If the app cannot use them, because of TLS, a socket or a
+// listenEndpoint listens on the addresses in --listen. If the app cannot use them because of TLS, a socket or a
 // non-local address, it gets a loopback address of its own.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	s := q.settings.now()
@@ -143,7 +142,6 @@ func scheme(s *config.Settings) string {
 	return "http://"
 }
 
-// encrypt adds TLS to a listener if there is a certificate.
 func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	s := q.settings.now()
 	if s.TLSCert == "" {

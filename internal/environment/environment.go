@@ -68,8 +68,8 @@ func (e *Environment) newObserver() *observer {
 	return o
 }
 
-// Run starts the environment, waits until stop is done or a part fails, and stops it. The stop is gentle, within
-// Settings.ShutdownTimeout, or immediate once now is done. A startup still in progress is abandoned.
+// Run starts the environment, waits until stop is done or a part fails, and stops it gently within
+// Settings.ShutdownTimeout, or immediately once now is done. A startup in progress is abandoned.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -103,8 +103,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// lastPhase begins the shutdown; from here on nothing reports the service as up. The returned context is bounded,
-// with the cause [ErrLate], or [ErrCutShort] if now is done first.
+// lastPhase begins the shutdown; from here on nothing reports the service as up. The cause of the returned context is
+// [ErrLate] or, if now is done first, [ErrCutShort].
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -116,8 +116,7 @@ func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	return ctx, func() { hurried(); cancel() }
 }
 
-// Start opens queues and listeners, starts the app and runs the workers, whose gate opens when the app is ready.
-// After a failure, Stop undoes the completed steps.
+// Start performs the start steps. After a failure, Stop undoes the completed ones.
 func (e *Environment) Start(ctx context.Context) error {
 	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
@@ -183,8 +182,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 	}
 }
 
-// Stop drains and stops everything in reverse start order. ctx bounds the drain: once it is done, deliveries are cut
-// off and the error wraps its cause. The app then gets its grace period, unless the stop is immediate.
+// Stop drains and stops everything in reverse start order. Once ctx is done, deliveries are cut off and the error
+// wraps its cause. The app then gets its grace period, unless the stop is immediate.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
@@ -192,8 +191,8 @@ func (e *Environment) Stop(ctx context.Context) error {
 	return err
 }
 
-// Hangup handles the HUP signal: it applies changes in the settings and in the bundle's folder without restarting
-// unaffected processes. It returns an error if nothing changed.
+// Hangup handles the HUP signal: it applies changed settings and files without restarting unaffected processes. It
+// returns an error if nothing changed.
 func (e *Environment) Hangup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()
@@ -267,6 +266,6 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until this process exits, or resumes all if all are already paused, and reports whether
-// they are paused now. It returns an error if there are no workers (yet).
+// Quiet pauses every queue until this process exits, or resumes all if all are paused. It reports whether they are
+// paused now, and returns an error if there are no workers yet.
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

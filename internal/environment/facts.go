@@ -27,8 +27,7 @@ type facts struct {
 // startFacts is the number of the answers published at startup. No version of an app has it.
 const startFacts = 0
 
-// open creates the folder with the answers, inside the data directory if this environment owns it, and publishes the
-// answers for the initial bundle.
+// open creates the folder with the answers, inside the data directory if this environment owns it.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -67,7 +66,6 @@ func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	return f.Folder.Publish(version, f.describe(b, s))
 }
 
-// describe returns the answers for a bundle, which may be nil, with these settings.
 func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts {
 	home := f.queues.home()
 	properties := f.properties(b)
@@ -82,7 +80,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 		options[namespace][option] = value
 	}
 
-	own := map[[2]string]string{} // current values of options known to tendril
+	own := map[[2]string]string{}
 	for _, known := range s.Bundled() {
 		own[[2]string{known.Namespace, known.Option}] = known.Value
 		if known.Namespace == bundle.NamespaceWorker {
@@ -128,8 +126,8 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 // noProxy is Elastic Beanstalk's name for an environment without a proxy server.
 const noProxy = "none"
 
-// properties returns the app's variables set by the bundle or tendril. Inherited variables are omitted: they may
-// contain secrets that should not be stored, and processes that inherit them need no file.
+// properties returns the app's variables set by the bundle or tendril. Inherited ones are omitted, since they may
+// contain secrets that should not be stored.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	named := map[string]bool{}
 	if b != nil {
@@ -158,7 +156,7 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
-// isProvided reports whether tendril always sets a variable, overriding an inherited value.
+// isProvided reports whether tendril overrides an inherited variable.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":
@@ -167,7 +165,6 @@ func isProvided(name string) bool {
 	return false
 }
 
-// appUser returns the name of the user the app runs as.
 func appUser(setting string) string {
 	if name, _, _ := strings.Cut(setting, ":"); name != "" {
 		return name

@@ -11,14 +11,12 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps the last failures of messages on Amazon SQS across restarts, since SQS does not record them.
-// Embedded queues do so themselves.
+// failures keeps the last failures of messages on Amazon SQS across restarts. Embedded queues do so themselves.
 type failures struct {
 	shown *console.Deliveries
 	log   atomic.Pointer[eventlog.Log] // nil until the data directory is claimed, or without one
 }
 
-// restore displays the stored failures and starts storing new ones.
 func (f *failures) restore(log *eventlog.Log) error {
 	kept, err := log.Read(eventlog.Query{Range: eventlog.Range{Newest: true, Limit: api.DefaultDeliveries}})
 	for i := len(kept) - 1; i >= 0; i-- {
@@ -28,7 +26,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// record displays a delivery, and stores it if it failed or succeeded after failures.
+// record displays a delivery, and stores failures and successes after failures.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()
@@ -38,7 +36,7 @@ func (f *failures) record(w *workQueue, d *api.Delivery) {
 	log.Add(d.Outcome, "", deliveryFields(d))
 }
 
-// deliveryFields converts a delivery to the fields of an event. The event's kind is the outcome.
+// deliveryFields converts a delivery to the fields of an event.
 func deliveryFields(d *api.Delivery) map[string]string {
 	fields := map[string]string{"message_id": d.MessageID, "queue": d.Queue, "reason": d.Reason, "answer": d.Answer,
 		"dead_letter_queue": d.DeadLetterQueue, "status": number(d.Status), "attempt": number(d.Attempt),
@@ -55,7 +53,6 @@ func deliveryFields(d *api.Delivery) map[string]string {
 	return fields
 }
 
-// number formats n, or returns "" for 0.
 func number(n int) string {
 	if n == 0 {
 		return ""
@@ -63,7 +60,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// deliveryOf is the inverse of [deliveryFields]. Unreadable fields are zero.
+// deliveryOf is the inverse of [deliveryFields].
 func deliveryOf(e *eventlog.Event) api.Delivery {
 	f := e.Fields
 	d := api.Delivery{MessageID: f["message_id"], Queue: f["queue"], Outcome: e.Kind, Reason: f["reason"],

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// queueStates returns the health inputs for each queue and its worker.
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	for _, l := range p.lines {
 		set, st := l.queue.settings(), l.worker.Status()
@@ -45,7 +44,7 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	return all
 }
 
-// appState returns the health inputs for the app, and false if none runs here.
+// appState returns false if no app runs here.
 func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
 	if a == nil {
 		return st, false
@@ -70,8 +69,7 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// deploymentStates returns the health inputs for the last deployment. limit is how long a version may take to become
-// ready.
+// deploymentStates takes limit, the time a version may take to become ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
@@ -89,7 +87,6 @@ func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operatio
 	return o, last
 }
 
-// leaderState returns the health inputs for the leader, once the periodic tasks exist.
 func leaderState(m *tasks.Manager) health.LeaderState {
 	if off := m.Off(); off != "" {
 		return health.LeaderState{Tasks: m.Count(), Off: true, Error: off}
@@ -98,7 +95,6 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 	return health.LeaderState{Tasks: m.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
 }
 
-// taskStates returns the health inputs for paused and failing tasks.
 func taskStates(all []api.Task) (states []health.TaskState) {
 	for i := range all {
 		if t := &all[i]; t.State() != api.TaskScheduled {
@@ -131,12 +127,11 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	return class, !s.Aborted
 }
 
-// isFailedAttempt reports whether a delivery is a failed attempt to be stored with its message.
+// isFailedAttempt reports whether a delivery failed after it was attempted.
 func isFailedAttempt(s *worker.Settled) bool {
 	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
 }
 
-// attemptOf returns the embedded queue's record of a delivery displayed as d.
 func attemptOf(s *worker.Settled, d *api.Delivery) broker.Attempt {
 	a := broker.Attempt{At: d.At, Instance: hostName(), Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Duration: s.Duration, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt}
@@ -147,7 +142,6 @@ func attemptOf(s *worker.Settled, d *api.Delivery) broker.Attempt {
 	return a
 }
 
-// hostName identifies this instance.
 var hostName = sync.OnceValue(func() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -22,14 +22,13 @@ type history struct {
 	life     *lifecycle
 	settings *settings
 	queues   *queues
-	recent   *eventlog.Lines              // last lines of the log
+	recent   *eventlog.Lines
 	log      atomic.Pointer[eventlog.Log] // nil until the data directory is claimed, or without one
 	lost     losses
 	failed   failures
 	totals   totals
 }
 
-// newHistory returns a history that observes the log.
 func newHistory(o *observer) *history {
 	h := &history{opts: o.opts, life: o.life, settings: o.settings, queues: o.queues, recent: eventlog.NewLines(),
 		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
@@ -40,7 +39,6 @@ func newHistory(o *observer) *history {
 	return h
 }
 
-// acted records actions of console users, including rejected ones.
 func (h *history) acted(a console.Act) {
 	text, fields := "console act", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
 		"status": strconv.Itoa(a.Status)}
@@ -56,7 +54,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
 }
 
-// open opens the event log. It is closed after all parts started later, and records how their shutdown went.
+// open opens the event log, which closes after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -99,23 +97,21 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// stopText is the text of the final event, missing if the process was killed.
+// stopText is the last event, missing after a kill.
 const stopText = "environment stopped"
 
-// Happened records an event if an event log exists.
+// Happened records an event if there is an event log.
 func (h *history) Happened(e event.Event) {
 	if log := h.log.Load(); log != nil {
 		log.Happened(e)
 	}
 }
 
-// observe keeps a log line.
 func (h *history) observe(r *logging.Record) {
 	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
 		Text: r.Text})
 }
 
-// decided records scaling decisions.
 func (h *history) decided(d autoscale.Decided) {
 	made := d.Decision
 	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
@@ -130,13 +126,12 @@ func (h *history) decided(d autoscale.Decided) {
 	}
 }
 
-// kept returns the data for the console.
 func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent}
 }
 
-// settled records the last failure of a message on Amazon SQS, the only information about a dead letter there.
-// Embedded queues report their dead letters themselves. dead is "" if the message will be redelivered.
+// settled records the last failure before a message on Amazon SQS is dead-lettered. Embedded queues report their dead
+// letters themselves. dead is "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
 		h.lost.add(deadText, w.name, dead, s.Reason, 1)

@@ -23,8 +23,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance makes this environment discoverable for other commands: the claim on its data directory, the console's
-// address and token, and the files that contain them.
+// instance makes this environment discoverable for other commands through files in its data directory.
 type instance struct {
 	opts     *Options
 	life     *lifecycle
@@ -46,8 +45,8 @@ type instance struct {
 	certificate string // fingerprint of the console's certificate; "" for plain HTTP
 }
 
-// claim registers this process as the owner of the data directory. Embedded queues have their own lock, but an
-// environment without any must not replace another one's files either.
+// claim locks the data directory. Embedded queues have their own lock, but an environment without any must not
+// replace another one's files either.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -78,7 +77,6 @@ func (i *instance) claim(context.Context) error {
 	return nil
 }
 
-// dataDir returns the health inputs for the data directory.
 func (i *instance) dataDir() (st health.DataDirState) {
 	lost := error(nil)
 	if files := i.files.Load(); files != nil {
@@ -122,7 +120,7 @@ func (i *instance) listen() (net.Listener, error) {
 // visible reports whether other commands can find this environment.
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles schedules the removal of the files for after everything started later has stopped.
+// claimFiles schedules the removal of the files after everything started later.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -138,7 +136,6 @@ func (i *instance) claimFiles(context.Context) error {
 	return nil
 }
 
-// writeFiles makes this environment discoverable.
 func (i *instance) writeFiles() error {
 	s := i.settings.now()
 	if i.token != "" {
@@ -157,7 +154,6 @@ func (i *instance) writeFiles() error {
 	return nil
 }
 
-// certificateChanged updates the instance file if it has been written.
 func (i *instance) certificateChanged(fingerprint string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -172,7 +168,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe returns the contents of the instance file. The caller holds the lock.
+// describe returns the instance file. The caller holds the lock.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -190,7 +186,7 @@ func (i *instance) describe() *api.Instance {
 	return file
 }
 
-// greet prints the startup banner on a terminal, or logs one event otherwise.
+// greet prints the startup banner, or logs one event for JSON.
 func (i *instance) greet() {
 	s := i.settings.now()
 	console := "off"

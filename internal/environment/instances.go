@@ -9,15 +9,13 @@ import (
 	"tendril/internal/config"
 )
 
-// knownInstances lists the instances known to this one: itself, the leader by its lease, and the members of its Auto
-// Scaling group.
+// knownInstances lists this instance, the leader known from its lease, and the members of the Auto Scaling group.
 type knownInstances struct {
 	scale  *sizing
 	self   *instance
 	status func() api.Status
 }
 
-// list returns the known instances, this one first.
 func (k *knownInstances) list() api.Instances {
 	st := k.status()
 	self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
@@ -53,7 +51,7 @@ func (k *knownInstances) list() api.Instances {
 	return out
 }
 
-// processName returns the name of this instance in the leader's lease. It must match package leader.
+// processName returns this instance's name in the leader's lease. It must match package leader.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -62,7 +60,7 @@ func processName() string {
 	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
-// addLeader marks this instance as leader, or adds the leader known from the lease.
+// addLeader marks this instance as leader, or adds the leader from the lease.
 func addLeader(out *api.Instances, leader *api.Leader) {
 	switch self := &out.Instances[0]; {
 	case leader.Local: // there is no election
@@ -76,7 +74,6 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	}
 }
 
-// addMembers adds the members of the group, which includes this instance.
 func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, one := range group.Instances {
 		if one.ID == group.Self {
@@ -93,7 +90,6 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 	}
 }
 
-// aloneNotes explains why there can be no other instance, or returns nil.
 func (k *knownInstances) aloneNotes() []string {
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
@@ -101,8 +97,7 @@ func (k *knownInstances) aloneNotes() []string {
 	return []string{"This is the only instance: no other one can use the queues in its data directory."}
 }
 
-// sharedNotes lists the limits of what is known about instances sharing the queue. group may be "". sole reports
-// whether this instance was declared the only one.
+// sharedNotes explains the limits of the list. sole means that this instance was declared the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS do not report themselves: only " +
 		"the one that leads is known, by its lease."}

@@ -23,16 +23,13 @@ var (
 	ErrSettings = errors.New("the settings are wrong")
 	// ErrTarget means that the function is unusable.
 	ErrTarget = errors.New("the function cannot be used")
-	// ErrConflict means that a port or the data directory is in use. It is meant for errors.Is; the error's text has
-	// details.
+	// ErrConflict means that a port or the data directory is in use. The error's text has the details.
 	ErrConflict = errors.New("in use")
 
 	errStarting = errors.New("the environment is still starting")
-	// errGivenUp means that a stop interrupted the startup.
-	errGivenUp = errors.New("the start was abandoned")
+	errGivenUp  = errors.New("the start was abandoned")
 )
 
-// conflict is an [ErrConflict] with another error's text.
 type conflict struct{ error }
 
 // Unwrap returns both errors.
@@ -40,8 +37,7 @@ func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-// steps is a stack of shutdown functions. Each started part pushes one, and a stop or failed startup runs them in
-// reverse.
+// steps is a stack of shutdown functions, one per started part.
 type steps []step
 
 type step struct {
@@ -61,8 +57,7 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs all steps, last in first out, each at most once, and joins their errors. A failed step does not stop
-// the others. ctx bounds all of them: steps hurry once it is done.
+// unwind runs all steps in reverse and joins their errors. Steps hurry once ctx is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	for len(*s) > 0 {
@@ -79,18 +74,17 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// lifecycle holds the states of an environment, in this order: announced, started, draining, drained.
+// lifecycle holds the states announced, started, draining and drained, in this order.
 type lifecycle struct {
 	steps steps
-	// announced is closed when the queues and their workers exist, started when startup completes, and ready when the
-	// app first becomes ready.
+	// announced is closed when the workers exist, started when startup completes, and ready when the app first
+	// becomes ready.
 	announced, started, ready chan struct{}
 	// urgent is done when the stop must be immediate.
 	urgent context.Context
-	// fatal receives the first reason to shut down other than a stop: the app failed too often or a listener broke.
+	// fatal receives the first failure that ends the environment.
 	fatal chan error
-	// draining is closed when a stop begins. drained is closed when no message is in flight, with the outcome in
-	// drainErr.
+	// draining is closed when a stop begins, and drained when no message is in flight, with the outcome in drainErr.
 	draining, drained chan struct{}
 	drainOnce         sync.Once
 	drainErr          error
@@ -103,7 +97,7 @@ func newLifecycle() *lifecycle {
 	}
 }
 
-// running reports whether startup has completed. The parts must not be read before.
+// running reports whether startup has completed.
 func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
@@ -138,7 +132,6 @@ func (l *lifecycle) Drain(ctx context.Context) error {
 	}
 }
 
-// fail shuts the environment down with an error. The first one counts.
 func (l *lifecycle) fail(err error) {
 	select {
 	case l.fatal <- err:

@@ -18,8 +18,8 @@ const (
 	maxStateQueues = 200
 )
 
-// LogState logs the current state: goroutines grouped by stack, then the environment's state and health, and each
-// queue, worker and process. Goroutines come first, since the rest takes locks.
+// LogState logs goroutines grouped by stack, then the environment's state and health, and each queue, worker and
+// process. Goroutines come first, since the rest takes locks.
 func LogState(e *Environment) {
 	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())
@@ -58,7 +58,6 @@ func LogState(e *Environment) {
 	}
 }
 
-// logQueues logs each embedded queue.
 func (q *queues) logQueues(log *slog.Logger) {
 	if q.broker == nil {
 		return
@@ -89,7 +88,6 @@ func readStacks() string {
 	}
 }
 
-// stackGroup is a group of goroutines at the same place.
 type stackGroup struct {
 	state, stack string
 	count        int
@@ -105,11 +103,9 @@ func logGoroutines(log *slog.Logger, stacks string) {
 	}
 }
 
-// stackHead matches the first line of a goroutine's stack.
 var stackHead = regexp.MustCompile(`^goroutine \d+(?: [^\[]*)?\[([a-zA-Z .()-]+?)(?:, [^\]]*)?\]:$`)
 
-// groupStacks counts goroutines by state and functions on the stack, most frequent first. Arguments and addresses are
-// omitted.
+// groupStacks counts goroutines by state and stack, most frequent first, ignoring arguments and addresses.
 func groupStacks(stacks string) (groups []stackGroup) {
 	at := map[stackGroup]int{}
 	for one := range strings.SplitSeq(strings.TrimSpace(stacks), "\n\n") {

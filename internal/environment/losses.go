@@ -12,14 +12,12 @@ import (
 // lossInterval is the minimum time between two events with the same text for a queue.
 const lossInterval = 10 * time.Second
 
-// Texts of the events.
 const (
 	deadText    = "messages dead-lettered"
 	expiredText = "messages past their retention period deleted"
 )
 
-// losses combines messages that were dead-lettered or deleted unprocessed, so that a thousand of them cause one
-// event.
+// losses combines lost messages, so that a thousand of them cause one event.
 type losses struct {
 	events event.Listener
 
@@ -29,14 +27,14 @@ type losses struct {
 
 type lossKey struct{ text, queue string }
 
-// lossGroup counts a queue's lost messages for one event.
+// lossGroup becomes one event.
 type lossGroup struct {
 	to, reason string // of the last message; may be ""
 	messages   int
 	timer      *time.Timer
 }
 
-// add counts n messages of a queue. to is the queue they moved to and reason the cause; both may be "".
+// add counts n messages of a queue. to and reason may be "".
 func (l *losses) add(text, from, to, reason string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +51,6 @@ func (l *losses) add(text, from, to, reason string, n int) {
 	g.messages += n
 }
 
-// end records a group as an event.
 func (l *losses) end(key lossKey) {
 	l.mu.Lock()
 	g := l.waiting[key]
@@ -72,7 +69,6 @@ func (l *losses) end(key lossKey) {
 	l.events.Happened(event.Event{Kind: event.DeadLetter, Text: key.text, Fields: fields})
 }
 
-// flush records all groups.
 func (l *losses) flush() {
 	l.mu.Lock()
 	var keys []lossKey

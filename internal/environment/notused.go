@@ -14,8 +14,7 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// NotUsed lists everything in the bundle that these options ignore, with reasons and alternatives. It is empty if
-// nothing is ignored or there is no bundle.
+// NotUsed lists everything in the bundle that these options ignore, with reasons and alternatives.
 func NotUsed(opts *Options) []bundle.Finding {
 	b := opts.Bundle
 	if b == nil {
@@ -51,7 +50,7 @@ func (o *Options) AppliesMachine() bool {
 	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
 }
 
-// refuseMachine returns an error if a bundle's machine sections cannot be applied.
+// refuseMachine returns an error if machine sections cannot be applied.
 func refuseMachine(b *bundle.Bundle) error {
 	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
 		return err
@@ -77,7 +76,7 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(path, o.AppliesMachine() && os.Geteuid() == 0)
 }
 
-// unrunSteps lists steps a deployment skips: all of the bundle's if a command replaces it, or if no app runs here.
+// unrunSteps lists steps a deployment skips because a command replaces the bundle, or because no app runs here.
 func (o *Options) unrunSteps() (found []bundle.Finding) {
 	why := ": the app is not started here"
 	switch {
@@ -111,8 +110,8 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld returns why the app does not get an environment property of the bundle. It returns "" if it does, or if
-// the variable is already set.
+// Withheld returns why the app does not get an environment property of the bundle, or "". A variable that is already
+// set is not withheld.
 func (o *Options) Withheld(p bundle.Setting) string {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
@@ -132,8 +131,7 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
-// brokenLink returns why a link of env.yaml has no effect. It returns "" if it does, or if the variable is already
-// set.
+// brokenLink returns why a link of env.yaml has no effect, or "".
 func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// observer watches the environment: health, metrics, charts, events, and problems with stored messages.
+// observer watches health, metrics, charts, events and stored messages.
 type observer struct {
 	opts     *Options
 	life     *lifecycle
@@ -35,10 +35,9 @@ type observer struct {
 	curves    *curves
 	problems  *problems
 	history   *history
-	shown     *console.Deliveries // recent ones
+	shown     *console.Deliveries
 }
 
-// openTelemetry opens the destinations of metrics and traces.
 func (o *observer) openTelemetry(ctx context.Context) (err error) {
 	o.otlp, err = telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: o.opts.Version, Service: o.settings.now().Name,
 		Logger: o.opts.Logger.Logger})
@@ -55,7 +54,6 @@ func (o *observer) openTelemetry(ctx context.Context) (err error) {
 	return err
 }
 
-// metricSources returns the sources of the metrics.
 func (o *observer) metricSources() telemetry.Sources {
 	sources := telemetry.Sources{
 		Workers: o.work.workerReadings, Queues: o.work.queueReadings, Limits: o.work.limitReadings, Leader: o.cron.leads,
@@ -122,7 +120,7 @@ func (o *observer) watchProblems(context.Context) error {
 	return nil
 }
 
-// startHealth evaluates health until late in the shutdown, since the console displays the drain.
+// startHealth evaluates health until late in the shutdown, for the console.
 func (o *observer) startHealth(context.Context) error {
 	o.life.steps.background("the health", o.monitor.Run)
 	return nil
@@ -148,7 +146,7 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 	return cloud, nil
 }
 
-// workerEvents returns the listeners of a queue's worker: log, health, metrics and delivery history.
+// workerEvents joins the listeners for log, health, metrics and delivery history.
 func (o *observer) workerEvents(l *pipeline) *worker.Events {
 	w := l.queue
 	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
@@ -175,7 +173,6 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 		})
 }
 
-// settled records and logs a finished delivery.
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	w := l.queue
 	next := o.work.afterFailure(w, s)
@@ -204,7 +201,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }
 
-// brokerEvents returns the listeners of the embedded queues: log, counters, health and losses.
+// brokerEvents joins the listeners for log, counters, health and losses.
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{

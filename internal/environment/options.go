@@ -23,8 +23,8 @@ type Options struct {
 	Announced func()
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Load reloads the settings with another bundle, to validate it before it is deployed, and with another settings
-	// file, or the one on disk if file is nil. Load may be nil to disable reloading.
+	// Load reloads the settings with another bundle, or with another settings file unless file is nil. A nil Load
+	// disables reloading.
 	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)
 	// QueuesOnly serves the embedded queues without workers and app.
 	QueuesOnly bool
@@ -45,10 +45,8 @@ func (o *Options) HasApp() bool {
 	return len(o.Command) > 0 || o.Bundle != nil && len(o.Bundle.Processes) > 0
 }
 
-// runsHere reports whether a queue's function runs on this machine.
 func runsHere(set config.QueueSettings) bool { return set.Lambda != "" }
 
-// commandText returns the app's command in parentheses.
 func (o *Options) commandText() string {
 	switch {
 	case len(o.Command) > 0:
@@ -67,8 +65,7 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws returns the options for connections to AWS. Without a configured region, the SDK takes it from the environment,
-// profile or instance metadata.
+// aws returns the options for connections to AWS. Without a configured region, the SDK finds one.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {

@@ -20,13 +20,10 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// pausedFile stores pauses across restarts.
 const pausedFile = "paused.json"
 
-// pausedText is the default reason of a pause.
 const pausedText = "paused"
 
-// storedPauses is the content of the file: reasons by name of the queue or task.
 type storedPauses struct {
 	Queues map[string]string `json:"queues,omitempty"`
 	Tasks  map[string]string `json:"tasks,omitempty"`
@@ -43,8 +40,7 @@ type pauseFile struct {
 // ownsDataDir reports whether this environment stores files in its data directory.
 func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
 
-// openPauses enables stored pauses if this environment owns its data directory. file contains the periodic tasks and
-// may be nil.
+// openPauses enables stored pauses if this environment owns its data directory. file may be nil.
 func (p *pipelines) openPauses(file *periodic.File) error {
 	if !p.queues.ownsDataDir() {
 		return nil
@@ -70,8 +66,7 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// openPauses reads the file; a missing one has no pauses. If it is unreadable, everything is paused: a stopped
-// delivery must not start by itself.
+// openPauses reads the file. If it is unreadable, everything is paused: a stopped delivery must not start by itself.
 func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
@@ -106,7 +101,7 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// change modifies the pauses with alter. It fails if they cannot be written; a nil file stores nothing.
+// change fails if the pauses cannot be written. A nil file stores nothing.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -142,7 +137,6 @@ func setPause(pauses *map[string]string, name, reason string, paused bool) {
 	(*pauses)[name] = reason
 }
 
-// setQueues stores that queues are paused or resumed.
 func (p *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
@@ -163,7 +157,7 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 	return maps.Clone(p.stored.Tasks), nil
 }
 
-// restore pauses the queues that were paused in the last run, and logs it.
+// restore pauses queues paused in the last run, and logs it.
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {

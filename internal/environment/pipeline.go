@@ -20,7 +20,7 @@ type pipeline struct {
 	limiter *limit.Limiter // protects the target, shared by its pipelines; may be nil
 }
 
-// deliveryLimit returns the longest duration of a delivery, or the longest silence if there is no deadline.
+// deliveryLimit returns the longest duration of a delivery, or of its silence if there is no deadline.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions

@@ -29,13 +29,12 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	lines  []*pipeline   // empty if only queues are served
-	pool   *worker.Pool  // shared by several queues; nil for one
-	depths *depthCounter // of the queues
-	pauses *pauseFile    // nil if the data directory is not used
+	lines  []*pipeline  // empty if only queues are served
+	pool   *worker.Pool // shared by several queues; nil for one
+	depths *depthCounter
+	pauses *pauseFile // nil if the data directory is not used
 }
 
-// lineOf returns the pipeline of the named queue, or nil.
 func (p *pipelines) lineOf(name string) *pipeline {
 	if i := slices.IndexFunc(p.lines, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
 		return p.lines[i]
@@ -43,7 +42,6 @@ func (p *pipelines) lineOf(name string) *pipeline {
 	return nil
 }
 
-// inOrder returns the pipelines in [queues.joiningOrder].
 func (p *pipelines) inOrder() (lines []*pipeline) {
 	for _, w := range p.queues.joiningOrder() {
 		lines = append(lines, p.lines[w.index])
@@ -51,8 +49,8 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder returns the queues in the order in which their workers join the pool, which is their strict priority.
-// Queues used only by periodic tasks come first, since their messages are few and due.
+// joiningOrder returns the queues in order of priority. Queues used only by periodic tasks come first, since their
+// messages are few and due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
 	return append(slices.Clone(q.all[len(others):]), others...) // task queues were opened last
@@ -68,8 +66,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings: new deliveries use them, and nothing is restarted. With newReplicas the current
-// replicas of the app are unaffected.
+// tune applies changed settings to new deliveries, without a restart. newReplicas excludes the current replicas.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -91,9 +88,8 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit returns how long a retired replica may drain: the longest duration of a delivery to it, limited so that
-// a deployment does not exceed its own limit. Without a deadline a delivery may take forever, since each byte from
-// the app restarts the inactivity timeout.
+// drainLimit returns how long a retired replica may drain: the longest deadline of a delivery, limited so that a
+// deployment does not exceed its own limit.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -105,7 +101,6 @@ func (p *pipelines) drainLimit() time.Duration {
 	return max(min(longest, most), p.settings.now().ShutdownTimeout, time.Second)
 }
 
-// gate opens or closes the gates of the workers that deliver to the app.
 func (p *pipelines) gate(open bool, reason string) {
 	for _, l := range p.inOrder() {
 		if l.queue.settings().ToOwnApp() {
@@ -114,7 +109,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// pause stops receiving from a queue, or from every queue for "". The pause survives restarts.
+// pause stops receiving from a queue, or from every queue for "". Pauses survive restarts.
 func (p *pipelines) pause(name, reason string) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -167,7 +162,6 @@ func (p *pipelines) pauseAll(reason string) error {
 	return err
 }
 
-// chosen returns the pipeline of one queue, or all for "".
 func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	if !isClosed(p.life.announced) {
 		return nil, errStarting
@@ -248,7 +242,6 @@ func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	return dead
 }
 
-// inWork returns the current attempt to deliver a message.
 func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	if !p.life.running() {
 		return d, false
@@ -263,7 +256,6 @@ func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	return d, false
 }
 
-// statusLine returns one line for 'systemctl status'.
 func (p *pipelines) statusLine() string {
 	if len(p.lines) == 0 {
 		return "serving queues at " + p.queues.endpoint
@@ -284,7 +276,6 @@ func (p *pipelines) statusLine() string {
 	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.lines), plural, inWork, done)
 }
 
-// orderText describes the priorities of the queues.
 func (q *queues) orderText() string {
 	total := 0
 	for _, w := range q.all {

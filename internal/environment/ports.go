@@ -21,22 +21,21 @@ import (
 // portTries is the number of ports tried, starting at the default one.
 const portTries = 100
 
-// portsPatience is how long to wait for another environment that holds the port lock, from its choice until it
-// listens.
+// portsPatience is how long to wait for another environment, which holds the lock from its choice until it listens.
 const (
 	portsLock     = "ports.lock"
 	portsPatience = 10 * time.Second
 )
 
-// FreePorts returns the next free value for each unset option whose default address or port is taken. It blocks the
-// choice of this user's other environments until release is called, which is usually set as Options.Announced.
+// FreePorts returns the next free value for each unset option whose default port is taken. This user's other
+// environments wait with their choice until release is called, usually as Options.Announced.
 func (o *Options) FreePorts() (free map[string]string, release func()) {
 	state := config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 	release = lockPorts(state)
 	return o.choosePorts(state), release
 }
 
-// choosePorts is FreePorts without the lock, so another environment may choose the same ports.
+// choosePorts is FreePorts without the lock.
 func (o *Options) choosePorts(state string) (free map[string]string) {
 	chosen := map[int]bool{} // by another option, or for another environment's app
 	for _, found := range api.Running(api.DataDirectories(state)) {
@@ -55,7 +54,6 @@ func (o *Options) choosePorts(state string) (free map[string]string) {
 	return p.free
 }
 
-// portChooser chooses free ports.
 type portChooser struct {
 	cfg    *config.Config
 	chosen map[int]bool
@@ -97,8 +95,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts keeps this user's other environments from choosing ports until release. It is best effort: if two
-// environments choose the same port, listening fails for one.
+// lockPorts keeps this user's other environments from choosing ports until release. It is best effort: if two choose
+// the same port, listening fails for one.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

@@ -24,8 +24,7 @@ type Poster struct {
 	last    *api.Exchange
 }
 
-// NewPoster returns a poster for messages of a queue with these settings. It connects to address and posts to path,
-// or the configured path for "".
+// NewPoster returns a poster that connects to address and posts to path, or to the configured path for "".
 func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, address, path string) (*Poster, error) {
 	opts, err := httpOptions(s, set, name)
 	if err != nil {

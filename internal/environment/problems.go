@@ -21,7 +21,6 @@ const (
 	leftBehindRefresh = time.Minute
 )
 
-// problem is a problem with stored messages: damage, a missing dead-letter queue, or messages that nothing receives.
 type problem struct{ queue, text, hint string }
 
 // problems finds problems with stored messages for the log and health, whose report doctor includes.
@@ -31,7 +30,7 @@ type problems struct {
 	queues   *queues
 
 	mu    sync.Mutex
-	found map[string]problem // by text
+	found map[string]problem
 
 	looking     sync.Mutex // guards the fields below
 	elsewhere   []problem  // in other databases
@@ -78,7 +77,6 @@ func (p *problems) look() {
 	}
 }
 
-// texts returns the problems as sentences.
 func (p *problems) texts() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,15 +114,14 @@ func (p *problems) here() (all []problem) {
 	return all
 }
 
-// isLeft reports whether 'tendril up' created an embedded queue that it no longer uses and that nothing has received
-// from since startup.
+// isLeft reports whether an embedded queue created by 'tendril up' is no longer used by anyone.
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
-// leftElsewhere returns messages in other databases this environment could process: embedded queues from before a
-// move to Amazon SQS, and the shared data directory of older versions.
+// leftElsewhere returns messages in other databases: embedded queues from before a move to Amazon SQS, and the shared
+// data directory of older versions.
 func (p *problems) leftElsewhere() []problem {
 	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {

@@ -29,10 +29,9 @@ type programs struct {
 	facts    *facts
 	counters *supervisor.Events
 	logs     *supervisor.LogFolder // nil without a log folder
-	meter    supervisor.Meter      // resource usage of the app
+	meter    supervisor.Meter
 }
 
-// build creates the app, if it runs here.
 func (p *programs) build(c *changes, cron *schedule) {
 	if !p.opts.HasApp() {
 		return
@@ -49,7 +48,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 	})
 }
 
-// start starts the app with the given number of replicas.
+// start starts n replicas of the app.
 func (p *programs) start(ctx context.Context, replicas int) error {
 	if p.app == nil {
 		return nil
@@ -80,7 +79,6 @@ func (p *programs) shareBundle(context.Context) error {
 	return nil
 }
 
-// forget drops the app's records of a message that has left its queue.
 func (p *programs) forget(id string) {
 	if p.app != nil {
 		p.app.Forget(id)
@@ -108,7 +106,6 @@ func (p *programs) output(process, stream string, line []byte) {
 	p.opts.Logger.AppOutput(process, stream, line)
 }
 
-// processes returns the app's processes and their resource usage for the console.
 func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 	var pids []int
 	for i := range all {
@@ -155,7 +152,7 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
-// linkedURL returns the URL of the queue a link of env.yaml refers to, or "" if its environment is unknown here.
+// linkedURL returns "" if the link's environment is unknown here.
 func (p *programs) linkedURL(link bundle.Link) string {
 	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url
@@ -163,8 +160,7 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns the queue an environment's name refers to: the one with that name, or the first one if it is
-// the name of this environment. It returns "" otherwise.
+// linkedQueue returns the queue with the environment's name, or the first one if it is the name of this environment.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -175,7 +171,7 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// startFunction starts a function with the user, limits and variables an app would have.
+// startFunction starts a function with the user, limits and variables of an app.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {

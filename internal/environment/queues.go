@@ -20,8 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// queueRetention is the retention period of the embedded queues tendril creates: the maximum, so that a long outage
-// loses nothing.
+// queueRetention is the maximum retention period, so that a long outage loses nothing.
 const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
@@ -32,7 +31,7 @@ type queues struct {
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // queues with a worker, in the order of the settings; none if only queues are served
+	all      []*workQueue   // queues with a worker, in the order of the settings
 	broker   *broker.Broker // nil on Amazon SQS
 	sqs      *aws.SQS       // nil with embedded queues
 	endpoint string         // of the embedded queues; "" on Amazon SQS
@@ -60,7 +59,6 @@ func (q *queues) openBroker(events *broker.Events) error {
 	return nil
 }
 
-// alreadyRuns explains which process uses the data directory.
 func (q *queues) alreadyRuns(err error) error {
 	s := q.settings.now()
 	i, unknown := api.ReadInstance(s.DataDir)
@@ -87,8 +85,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the configured queues and embedded queues named only in the task file, which may be nil. These use
-// the first queue's settings.
+// openAll opens the configured queues and embedded queues named only in the task file, which may be nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -125,8 +122,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home returns the first queue: periodic tasks go there, and the app gets its URL. It is nil if only queues are
-// served.
+// home returns the first queue, used by periodic tasks and the app. It is nil if only queues are served.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -149,7 +145,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open finds a queue. It creates an embedded one, and an unnamed one on Amazon SQS.
+// open finds a queue, creating embedded queues and unnamed ones on Amazon SQS.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -162,10 +158,8 @@ func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueu
 	return q.findOnSQS(ctx, set)
 }
 
-// createTimeout bounds creating a queue and its dead-letter queue on Amazon SQS.
 const createTimeout = time.Minute
 
-// createOnSQS creates or updates the environment's own queue and dead-letter queue on Amazon SQS.
 func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -179,7 +173,6 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 	return nil
 }
 
-// createOwn creates an embedded queue and its dead-letter queue, or updates the redrive policy of existing ones.
 func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	created, own := ownAttributes(q.settings.now(), set)
 	dead := deadName(set.Name)
@@ -195,7 +188,6 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
-// urlOf returns the URL of an embedded queue for producers.
 func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
@@ -209,8 +201,8 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes returns the attributes for creating an embedded queue and its dead-letter queue, and the additional
-// ones of the queue itself.
+// ownAttributes returns the attributes for creating a queue and its dead-letter queue, and additional ones of the
+// queue.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -223,15 +215,13 @@ func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own 
 	}
 }
 
-// embeddedARN returns the ARN of an embedded queue. It must match the broker.
 func embeddedARN(s *config.Settings, name string) string {
 	return fmt.Sprintf("arn:aws:sqs:%s:%s:%s", s.Region, s.AccountID, name)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// findOnSQS finds a queue on Amazon SQS, checks that it is readable and warns of conflicts between its attributes and
-// the settings.
+// findOnSQS finds a queue on Amazon SQS and warns of conflicts between its attributes and the settings.
 func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	reference := cmp.Or(set.URL, set.Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -250,8 +240,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead}, nil
 }
 
-// warnOfConflicts logs findings about a queue. Reading attributes needs a separate permission; the worker does not
-// depend on it.
+// warnOfConflicts logs findings about a queue. The worker does not depend on the permission to read attributes.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
 	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
@@ -272,8 +261,8 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 	}
 }
 
-// queueARN returns the queue's ARN from its attributes or, without permission to read them, derives it from the URL,
-// which ends in account and name.
+// queueARN takes the ARN from the attributes or, without permission to read them, derives it from the URL, which ends
+// in account and name.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

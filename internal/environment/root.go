@@ -14,7 +14,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// isMachineRoot reports whether tendril is root on a machine rather than in a container, where root has less power.
+// isMachineRoot reports whether tendril is root outside of a container.
 func isMachineRoot() bool {
 	read := func(path string) (string, bool) {
 		text, err := os.ReadFile(path)
@@ -23,9 +23,8 @@ func isMachineRoot() bool {
 	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
 }
 
-// refuseRoot rejects running the user's code (what, such as "the app") as root outside a container if others can
-// change the code, unless the settings name a user or allow it. A bundle whose commands every user can change is
-// always rejected.
+// refuseRoot rejects running the user's code as root outside a container if others can change it, unless the settings
+// name a user or allow it. A bundle whose commands every user can change is always rejected.
 func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
 	if !root {
 		return nil
@@ -67,7 +66,7 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 // isRootIntended reports whether the settings say which user runs the code.
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// othersDecide returns who else controls the commands in a bundle's folder, or nil.
+// othersDecide returns who else controls the commands of a bundle, or nil.
 func othersDecide(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {
@@ -76,8 +75,7 @@ func othersDecide(b *bundle.Bundle) *trust.Error {
 	return nil
 }
 
-// othersChange returns an error if others can change the code to run: files in the bundle's folder, or in the working
-// folder of a command.
+// othersChange returns an error if others can change the bundle's files, or the working folder of a command.
 func othersChange(b *bundle.Bundle) error {
 	if b == nil {
 		dir, err := os.Getwd()
@@ -90,13 +88,13 @@ var (
 	// containerGroup matches a container's control group in /proc/1/cgroup.
 	containerGroup = regexp.MustCompile(
 		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
-	// containerMount matches a file in /proc/self/mountinfo that container engines bind-mount from their own folders.
+	// containerMount matches a file that container engines bind-mount from their own folders.
 	containerMount = regexp.MustCompile(
 		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
 )
 
-// containerMark returns the evidence that this is a container, or "". An unknown system counts as a machine, where
-// the app needs its own user. read returns a file's contents and whether it exists.
+// containerMark returns the evidence that this is a container, or "". read returns a file's contents and whether it
+// exists.
 func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
 	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, found := read(path); found {

@@ -12,8 +12,8 @@ import (
 // chooseTarget determines the scaling target if the settings leave it open. Messages do not wait for this, since the
 // queried service may not respond.
 //
-// Sizes in a bundle apply to a group. For a standalone process they are the number of app processes. A group is
-// scaled only if nothing else scales it: two scalers would undo each other's changes.
+// Sizes in a bundle apply to a group; for a standalone process they are the number of app processes. A group is
+// scaled only if nothing else scales it, since two scalers would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget
@@ -24,7 +24,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	log := s.opts.Logger.With("component", "scale")
 	var place fleet.Place
 	var err error
-	if set.AnyOnSQS() { // embedded queues belong to this process, so other instances cannot share the work
+	if set.AnyOnSQS() { // other instances cannot share embedded queues
 		place, err = fleet.Find(ctx, s.opts.aws().Region, s.opts.Logger.SDK)
 	}
 	switch {
@@ -46,7 +46,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	return nil
 }
 
-// leaveSize disables scaling for a reason that is logged and displayed.
+// leaveSize disables scaling and logs the reason.
 func (s *sizing) leaveSize(why string) {
 	s.target, s.left = config.ScaleNone, why
 	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,
@@ -61,13 +61,13 @@ func (s *sizing) isFleet() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet reports whether settings scale instances, or may do so once the target is determined at startup.
+// isFleet reports whether settings scale instances, or may do so once the target is determined.
 func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// startReplicas returns how many replicas startup launches. Additional ones for a bundle's group sizes come later, so
-// that an app that can run only once per machine still starts.
+// startReplicas returns how many replicas startup launches. Sizes in a bundle for a group apply later, so that an app
+// that can run only once per machine still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

@@ -79,7 +79,7 @@ func (s *schedule) run(ctx context.Context) error {
 	return nil
 }
 
-// running returns the tasks after startup. It returns nil before, and if only queues are served.
+// running returns nil before startup completes, and if only queues are served.
 func (s *schedule) running() *tasks.Manager {
 	if !s.life.running() {
 		return nil
@@ -87,7 +87,6 @@ func (s *schedule) running() *tasks.Manager {
 	return s.tasks
 }
 
-// any reports whether there are tasks, once startup completes.
 func (s *schedule) any() bool {
 	m := s.running()
 	return m != nil && m.Any()
@@ -108,8 +107,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimCommands claims the right to run the leader_only commands of a version. An instance without a shared registry
-// always runs them.
+// claimCommands claims a version's leader_only commands. An instance without a shared registry always runs them.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
@@ -136,7 +134,6 @@ func (s soleClaim) Context() context.Context { return s.ctx }
 // Finish does nothing.
 func (s soleClaim) Finish(context.Context, bool) error { return nil }
 
-// console returns the console's access to the tasks.
 func (s *schedule) console() *console.TaskOptions {
 	started := func(do func(m *tasks.Manager) error) error {
 		if m := s.running(); m != nil {

@@ -22,7 +22,6 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// Limits of the listeners.
 const (
 	// endpointBodies and consoleBodies are the default maximum bytes of request bodies held at once.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
@@ -34,8 +33,7 @@ const (
 	processDescriptors = 8
 	// leastConnections is the minimum per listener, even with few descriptors.
 	leastConnections = 8
-	// fullEvery limits log lines about a full listener.
-	fullEvery = time.Minute
+	fullEvery        = time.Minute
 )
 
 // connectionShares returns the maximum connections of the queue endpoint and the console. Descriptors for deliveries
@@ -45,9 +43,8 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// memoryShares limits the message bodies held by the parts of this process, and its connections, within a budget in
-// bytes. With budget 0 there are only default limits, and held is 0 for unlimited. The rest of the budget is for the
-// program, caches, kernel buffers and garbage.
+// memoryShares limits message bodies and connections within a budget in bytes. A budget of 0 means default limits and
+// unlimited held messages. The rest of the budget is for the program, caches, kernel buffers and garbage.
 type memoryShares struct {
 	endpoint, console int64 // request bodies and receive responses
 	held              int   // messages held by the workers
@@ -74,7 +71,6 @@ func openFiles() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// deliveryDescriptors returns the number of descriptors for the worker and the app.
 func deliveryDescriptors(s *config.Settings) int {
 	perDelivery := 1 // a connection to the app
 	if slices.ContainsFunc(s.Queues, runsHere) {

@@ -7,15 +7,15 @@ import (
 	"tendril/internal/config"
 )
 
-// settings holds the current settings. Each change replaces the whole revision, so readers never see a mixture.
+// settings holds the current settings. A change replaces the whole revision, so readers never see a mixture.
 type settings struct{ current atomic.Pointer[revision] }
 
 // revision is an immutable state of the settings.
 type revision struct {
 	number int // 1 at startup
 	all    *config.Settings
-	// queues are the queues in all, followed by queues only used by periodic tasks, which have the first queue's
-	// settings but their own name and weight.
+	// queues includes queues used only by periodic tasks, with the first queue's settings but their own name and
+	// weight.
 	queues    []config.QueueSettings
 	explained []config.Explanation // nil until requested: see explanations
 	loaded    *config.Config       // explains the first revision
@@ -33,7 +33,6 @@ func (s *settings) now() *config.Settings { return s.current.Load().all }
 // queue returns the current settings of one queue by index, which must not be modified.
 func (s *settings) queue(index int) *config.QueueSettings { return &s.current.Load().queues[index] }
 
-// addTaskQueue adds a queue used only by periodic tasks during startup, and returns its index.
 func (s *settings) addTaskQueue(name string) (index int) {
 	r := *s.current.Load()
 	added := r.queues[0]
@@ -46,7 +45,6 @@ func (s *settings) addTaskQueue(name string) (index int) {
 	return len(r.queues) - 1
 }
 
-// explanations returns every current option and its origin.
 func (s *settings) explanations() []config.Explanation {
 	r := s.current.Load()
 	if r.explained != nil {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals between readings of the load. Reading a group takes longer, and its figures change once a minute.
+// Intervals between readings of the load. A group's figures change only once a minute.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
@@ -39,14 +39,12 @@ type sizing struct {
 	left        string       // why scaling is off despite the settings; may be ""
 	fleetTiming fleet.Timing
 	protection  protection
-	decided     func(autoscale.Decided) // receives scaling decisions
+	decided     func(autoscale.Decided)
 }
 
-// loadNamespace is the CloudWatch namespace for the load.
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet makes the fleet close late, since the group may terminate this instance once everything else has
-// stopped.
+// closeFleet runs late, since the group may terminate this instance once the fleet is closed.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the group of instances", func(ctx context.Context) error {
@@ -60,7 +58,7 @@ func (s *sizing) closeFleet(context.Context) error {
 }
 
 // openFleet opens the connections of a fleet. The leader of the periodic tasks also leads the fleet if there is a
-// registry to elect one.
+// registry.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -104,8 +102,7 @@ func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// protectTask protects the Amazon ECS task, if any, from scale-in and deployments while long work runs. Protection
-// ends after the drain.
+// protectTask protects an Amazon ECS task from scale-in and deployments while long work runs, until the drain ends.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -119,7 +116,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling adjusts the size until shutdown. It stops first, so that nothing grows or shrinks during a drain.
+// runScaling stops first during shutdown, so that nothing grows or shrinks during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop, err := s.newLoop(run)
@@ -146,8 +143,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop creates the loop for the scaling target. Without a target it computes a recommendation for an external
-// scaler.
+// newLoop creates the scaling loop. Without a target it computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -195,8 +191,7 @@ func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy returns the configured policy. An explicit 0 means none, which the policy represents as a negative
-// value.
+// scalePolicy returns the configured policy. The policy represents an explicit 0 as a negative value.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
@@ -251,7 +246,6 @@ func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	}
 }
 
-// slotsOf returns how many deliveries queues with this concurrency can have in flight.
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
 func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
@@ -307,7 +301,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn returns why the group keeps its size although this instance would shrink it, or "".
+// heldScaleIn returns why the group keeps its size against this instance's wish, or "".
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -326,7 +320,6 @@ func decision(d *autoscale.Entry) api.ScaleDecision {
 	}
 }
 
-// scaleDecisions returns all remembered decisions with their inputs.
 func (s *sizing) scaleDecisions() api.ScaleDecisions {
 	out := api.ScaleDecisions{Advice: s.target == config.ScaleNone}
 	if !s.life.running() || s.loop == nil {
@@ -342,7 +335,6 @@ func (s *sizing) scaleDecisions() api.ScaleDecisions {
 	return out
 }
 
-// known returns a reading's value, or nil if it is unknown.
 func known(r autoscale.Reading) *float64 {
 	if !r.Known {
 		return nil
@@ -350,7 +342,6 @@ func known(r autoscale.Reading) *float64 {
 	return &r.Value
 }
 
-// protection reports whether this instance is protected from scale-in.
 type protection struct{ state atomic.Int32 }
 
 const (

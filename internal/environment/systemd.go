@@ -15,15 +15,14 @@ const (
 	extendEvery  = 10 * time.Second // while the app is prepared, well within the last extension
 )
 
-// serviceManager reports startup, shutdown and status to systemd, if it runs this process.
+// serviceManager reports startup, status and shutdown to systemd.
 type serviceManager struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 	work     *pipelines
 	systemd  *notify.Systemd
-	// live reports whether the process is responding.
-	live func() bool
+	live     func() bool
 }
 
 func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipelines, live func() bool) *serviceManager {
@@ -38,13 +37,12 @@ func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipe
 	})}
 }
 
-// extendForApp asks systemd for as much time as the app may take to become ready.
 func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, untimed) + systemMargin)
 }
 
-// await waits for a channel and reports whether it was closed before the shutdown. Meanwhile it requests more time in
-// each interval, unless interval is 0.
+// await reports whether a channel was closed before the shutdown. Meanwhile it requests more time in each interval,
+// if not 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -64,9 +62,8 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart keeps requesting time from systemd while the first start's hooks and builds run, since each may take
-// longer than the unit's TimeoutStartSec. Earlier steps have only that time, so that an unresponsive endpoint cannot
-// delay startup forever.
+// extendStart keeps requesting time from systemd while the first start's hooks and builds run. Earlier steps have
+// only the unit's TimeoutStartSec, so that an unresponsive endpoint cannot delay startup forever.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
@@ -78,8 +75,7 @@ func (s *serviceManager) extendStart(running context.Context) {
 	}
 }
 
-// run reports to systemd that the service is up, its status, and that it is alive. The service is not up until the
-// app is ready, so systemd is asked for as much time as the app has.
+// run reports to systemd that the service is up once the app is ready, then its status and that it is alive.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver moves the data directory that older versions shared between all environments of this user into this
-// environment's own, if one of its queues is in it. This happens only once.
+// takeOver moves the data directory that older versions shared between a user's environments into this environment's
+// own, if one of its queues is in it.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -51,8 +51,8 @@ func (q *queues) takeOver(context.Context) error {
 	return nil
 }
 
-// moveData moves an environment's files between data directories; from is locked and closed. The database is moved
-// last, so that an interrupted move is repeated at the next start.
+// moveData moves an environment's files. The database is last, so that an interrupted move is repeated at the next
+// start.
 func moveData(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {
@@ -83,8 +83,7 @@ func moveData(from, to string) error {
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// move moves a file or folder. It merges a folder into an existing one, such as versions, which already contains the
-// archive of this start.
+// move moves a file or folder, merging it into an existing folder.
 func move(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil || !exists(to) {

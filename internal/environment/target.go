@@ -37,7 +37,7 @@ type target struct {
 	close      func() // drops the connections
 }
 
-// current returns the target with the current path for people, logs and metrics.
+// current returns the target with the current path.
 func (t *target) current() string {
 	if t.base == "" {
 		return t.name
@@ -67,7 +67,6 @@ func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	}
 }
 
-// targetOpener opens the targets of queues.
 type targetOpener struct {
 	opts      *Options
 	life      *lifecycle
@@ -101,7 +100,6 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 	return nil
 }
 
-// open opens a queue's target.
 func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) {
 	opts := &delivery.Options{
 		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed,
@@ -183,11 +181,10 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	return nil
 }
 
-// ownAddress returns the address of the app run here.
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP returns a client that posts a queue's messages to an address with the current settings. onOutcomeIgnored
-// is shared by all clients of the queue, so that each problem is logged once.
+// openHTTP returns a client for an address. All clients of the queue share onOutcomeIgnored, so that each problem is
+// logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
@@ -211,7 +208,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// recorder records requests to an address while a console user has recording on.
+// recorder records requests while a console user has recording on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {
@@ -221,7 +218,6 @@ func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Messag
 	}
 }
 
-// exchangeOf converts an exchange for the console.
 func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange {
 	shown := api.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
 		BodySize: len(x.Body),
@@ -232,12 +228,10 @@ func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange
 	return shown
 }
 
-// targetFiles returns the PEM files for a queue's target.
 func targetFiles(set *config.QueueSettings) deliver.TLSFiles {
 	return deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}
 }
 
-// logCertificate logs changes and problems of the certificates for a target.
 func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 	log := t.opts.Logger.With("component", "worker", "queue", queue)
 	switch {
@@ -254,7 +248,7 @@ func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 
 const renewHint = "replace the files of target-ca, target-cert and target-key: they are read again when they change"
 
-// httpOptions returns the HTTP options from the settings and a queue's own.
+// httpOptions combines the settings with a queue's own.
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
@@ -276,7 +270,6 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 	return opts, nil
 }
 
-// terminalCodes returns the statuses that dead-letter a queue's messages.
 func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 	if set.TerminalCodes == "" {
 		return deliver.StatusSet{}, nil

@@ -22,7 +22,7 @@ func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	return all
 }
 
-// queueReadings returns the depths of all embedded queues and of the queues on Amazon SQS with a worker.
+// queueReadings covers all embedded queues, and queues on Amazon SQS with a worker.
 func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !p.life.running() {
 		return nil
@@ -49,7 +49,6 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	return all
 }
 
-// certificateReadings converts certificates for the metrics.
 func certificateReadings(files []doctor.Certificate) (all []telemetry.Certificate) {
 	for _, c := range files {
 		all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})

@@ -19,17 +19,15 @@ type totals struct {
 	began  time.Time
 	before broker.Ledger // sum over embedded queues at startup
 	final  []total       // counts after the workers stopped; nil before
-	// reason is why the environment stops, or "".
 	reason string
 }
 
-// total is one figure, with its key in log lines and events.
 type total struct {
 	key string
 	n   int64
 }
 
-// begin records the initial contents of the queues. Its shutdown step runs before they are closed.
+// begin records the initial contents of the queues.
 func (t *totals) begin(context.Context) error {
 	t.began = time.Now()
 	if b := t.queues.broker; b != nil {
@@ -42,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count returns the known totals: received, done, failed and returned messages from workers, dead-lettered and queued
-// ones from embedded queues. Amazon SQS reports neither. Without a worker, done comes from the queues.
+// count returns the known totals. Workers provide received, done, failed and returned messages, embedded queues
+// dead-lettered and queued ones. Without a worker, done comes from the queues.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.lines) {
@@ -76,8 +74,8 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued counts the messages in the queues with a worker, or returns live, the sum over all queues, if there are no
-// workers. It is unknown if a queue is on Amazon SQS.
+// queued counts the messages in the queues with a worker, or returns live if there are none. It is unknown if a queue
+// is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -92,7 +90,6 @@ func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	return n, len(t.queues.all) > 0
 }
 
-// stopFields returns the fields of the last event.
 func (t *totals) stopFields() map[string]string {
 	fields := map[string]string{"reason": t.reason, "up": time.Since(t.began).Round(time.Second).String()}
 	for _, total := range t.count() {

@@ -23,8 +23,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Validate returns every problem that would prevent startup and can be detected without starting, creating or
-// querying anything. Startup calls it first.
+// Validate returns every problem that would prevent startup and can be detected without creating or querying
+// anything.
 func (o *Options) Validate() error {
 	if o.QueuesOnly {
 		return nil
@@ -40,8 +40,7 @@ func (o *Options) Validate() error {
 	return errors.Join(append(problems, o.validateTasks())...)
 }
 
-// ProbePorts returns an error that wraps [ErrConflict] if an address for the environment or the app is in use, or if
-// two are the same.
+// ProbePorts returns an error that wraps [ErrConflict] if an address to listen on is in use, or if two are the same.
 func (o *Options) ProbePorts() error {
 	s := &o.Config.Settings
 	var problems []error
@@ -134,7 +133,6 @@ func (o *Options) validateTargets() (problems []error) {
 	return problems
 }
 
-// validatePaths checks the files and folders to be read and written.
 func (o *Options) validatePaths() (problems []error) {
 	s := &o.Config.Settings
 	if s.Console != config.Off || s.AnyEmbedded() {
@@ -164,7 +162,6 @@ func (o *Options) validatePaths() (problems []error) {
 	return problems
 }
 
-// validatePIDFile returns an error if a PID file cannot be written.
 func validatePIDFile(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("pid-file %s: it is not a regular file: choose another path", path)
@@ -200,7 +197,6 @@ func creatable(option, dir string) error {
 	}
 }
 
-// validateTasks checks the task file and the queues it uses.
 func (o *Options) validateTasks() error {
 	path := o.CronFile()
 	if path == "" {

@@ -24,7 +24,7 @@ func zeroMeant(d time.Duration) time.Duration {
 	return d
 }
 
-// buildWorkers creates a pipeline for each queue, opening its target and creating its worker.
+// buildWorkers creates a pipeline for each queue.
 func (p *pipelines) buildWorkers(ctx context.Context) error {
 	s := p.settings.now()
 	if len(p.queues.all) > 1 || s.Sleep > 0 {
@@ -60,7 +60,6 @@ var (
 	_ worker.DeadLetterer = (*broker.Queue)(nil)
 )
 
-// workerQueue returns the queue for a worker.
 func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 	onSQS, found := w.source.(*aws.Queue)
 	if !found {
@@ -111,8 +110,7 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers runs the workers until shutdown. They then drain, and are cut off when the time is up. They start after
-// the app and stop before it, because deliveries need the app to finish.
+// runWorkers runs the workers until shutdown, which drains them. They stop before the app, which deliveries need.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
@@ -145,7 +143,7 @@ func (p *pipelines) runWorkers(context.Context) error {
 }
 
 // openTogether waits until each external target accepts messages and then opens the gates of all its pipelines at
-// once. If each worker waited by itself, a queue of low weight might get all capacity for a moment.
+// once, so that a queue of low weight does not get all capacity for a moment.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

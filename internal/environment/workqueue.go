@@ -33,16 +33,14 @@ func (w *workQueue) targetKey() string {
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// How long a target must be idle before it is probed. The bare connection is less frequent, since some servers log
-// each one.
+// How long a target must be idle before it is probed. Some servers log each bare connection.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle returns how long the target must be idle before the worker probes it, or 0 for never. checked means that
-// it has a health check. The supervisor checks the app run here. Probing an AWS Lambda function would be a paid call
-// that says nothing about the next one.
+// probeIdle returns how long the target must be idle before the worker probes it, or 0 for never. The supervisor
+// checks the app run here, and probing an AWS Lambda function would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
@@ -53,8 +51,8 @@ func (w *workQueue) probeIdle(checked bool) time.Duration {
 	return connectIdle
 }
 
-// filter returns a function that selects the messages to deliver, or nil for all. It examines the message the app
-// would get, inside an SNS envelope. Scheduled runs are always delivered, since they have no content.
+// filter selects the messages to deliver; nil means all. It examines the message inside an SNS envelope. Scheduled
+// runs are always delivered, since they have no content.
 func (w *workQueue) filter() func(*queue.Message) bool {
 	set := w.settings()
 	if set.Filter == "" {
@@ -76,7 +74,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 }
 
-// pathWithoutQuery returns the path for people, logs and metrics, since a query may contain a secret.
+// pathWithoutQuery drops the query, which may contain a secret.
 func pathWithoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path
