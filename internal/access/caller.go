@@ -29,18 +29,16 @@ func address(r *http.Request) netip.Addr {
 	return from.Addr().Unmap().WithZone("")
 }
 
-// sendActions are the actions a send-only key pair may perform.
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// repairActions are always open to callers with every right, as they are to the root user of an AWS account: a policy
-// that denies too much could not be replaced otherwise.
+// repairActions are always open to callers with every right, as for the root user of an AWS account. Otherwise a
+// policy that denies too much could not be replaced.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 
-// Authorize returns nil if the caller may perform action ("SendMessage") on the queue with this ARN and policy, and
-// an AccessDenied error otherwise. The ARN is "" for actions without a queue, such as listing queues or using the
-// registry; these need every right. A policy can deny anything except the repair actions, even to the owner. The
-// error mentions the policy only to callers who would otherwise have the right.
+// Authorize returns an AccessDenied error unless the caller may perform action ("SendMessage") on the queue with this
+// ARN and policy. The ARN is "" for actions without a queue, which need every right. A policy can deny anything but
+// the repair actions. The error mentions the policy only to callers who would otherwise have the right.
 func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // REGION:ACCOUNT:NAME
 	account, name, _ := strings.Cut(rest, ":")
@@ -64,7 +62,6 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to do %s here.", action)
 }
 
-// denial returns the error for an action that a conditional statement of the queue's policy denies.
 func denial(action, name string, condition map[string]map[string]texts) error {
 	why := ""
 	for _, keys := range condition {

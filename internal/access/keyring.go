@@ -21,13 +21,11 @@ import (
 	"tendril/queue"
 )
 
-// service is the service name signatures must be scoped to.
 const service = "sqs"
 
 // recheck is the minimum interval between checks of the file for changes.
 const recheck = time.Second
 
-// maxFile is the maximum size of a credentials file, in bytes.
 const maxFile = 1 << 20
 
 // KeyPair is one entry of a credentials file.
@@ -36,7 +34,7 @@ type KeyPair struct {
 	Name string `json:"name"`
 	// AccessKeyID is public and unique within the file.
 	AccessKeyID string `json:"access_key_id"`
-	// SecretAccessKey is the key that signs requests.
+	// SecretAccessKey signs requests.
 	SecretAccessKey Secret `json:"secret_access_key"`
 	// SessionToken must accompany each request, unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
@@ -157,8 +155,8 @@ func withoutValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. It uses only Name,
-// Allow, Queues and Expires of k; a pair with Expires gets a session token. A name that already exists is an error.
+// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. Only Name, Allow,
+// Queues and Expires of k are used; a pair with Expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -167,7 +165,7 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	return k, writeFile(path, append(pairs, k))
 }
 
-// CanCreate returns the error that [Create] would return before writing, without changing anything.
+// CanCreate returns the error that [Create] would return before writing.
 func CanCreate(path string, k KeyPair) error {
 	_, err := k.complete(path, time.Time{})
 	return err
@@ -199,13 +197,12 @@ func Revoke(path, name string) error {
 	return writeFile(path, kept)
 }
 
-// CanRevoke returns the error that [Revoke] would return before writing, without changing anything.
+// CanRevoke returns the error that [Revoke] would return before writing.
 func CanRevoke(path, name string) error {
 	_, err := without(path, name)
 	return err
 }
 
-// without returns the pairs of a file except the named one.
 func without(path, name string) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil {
@@ -253,8 +250,7 @@ type Keyring struct {
 	checked time.Time
 }
 
-// Open reads a credentials file. If the file later changes and cannot be used, rejected receives the reason; it may
-// be nil.
+// Open reads a credentials file. rejected, which may be nil, receives the reason if a changed file cannot be used.
 func Open(path string, rejected func(error)) (*Keyring, error) {
 	k := &Keyring{path: path, rejected: rejected, now: time.Now}
 	pairs, err := ReadFile(path)
@@ -266,7 +262,7 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 	return k, nil
 }
 
-// Grant creates a key pair with every right that exists only in memory, for the lifetime of the keyring.
+// Grant creates a key pair with every right that exists only in memory.
 func (k *Keyring) Grant(name string) KeyPair {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,7 +292,6 @@ func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 	return pair, ok
 }
 
-// refresh reloads the file if it has changed.
 func (k *Keyring) refresh() {
 	info, err := os.Stat(k.path)
 	if err == nil && k.info != nil && os.SameFile(info, k.info) && info.ModTime().Equal(k.info.ModTime()) &&
@@ -318,14 +313,13 @@ func (k *Keyring) refresh() {
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 
-// Claims reports whether the request's headers are well formed and current, and name a valid key pair. Only the
-// signature, which also covers the body, can still be wrong.
+// Claims reports whether the request's headers are well formed and current, and name a valid key pair. The signature
+// can still be wrong.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, _, ok := k.claim(r)
 	return ok
 }
 
-// claim returns the signature of a request and the key pair it names.
 func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	s, formed := readSignature(r)
 	pair, known := k.find(s.keyID)
@@ -335,8 +329,7 @@ func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	return s, pair, ok
 }
 
-// Verify returns the caller who signed the request. body is the request body, which has already been read. Every
-// failure returns the same [*queue.Error].
+// Verify returns the caller who signed the request with this body. Every failure returns the same [*queue.Error].
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 	s, pair, ok := k.claim(r)
 	if !ok {

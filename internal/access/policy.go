@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Policy is a queue's access policy, in the JSON format of Amazon's "Grammar of the IAM JSON policy language". A nil
-// Policy neither allows nor denies anything.
+// Policy is a queue's access policy, in the format of Amazon's "Grammar of the IAM JSON policy language". A nil
+// Policy has no statements.
 type Policy struct{ statements []statement }
 
 // statement is one statement of a policy. A list with one element may be written as a plain string.
@@ -22,10 +22,8 @@ type statement struct {
 	Condition                            map[string]map[string]texts
 }
 
-// texts is a list of strings, or one string.
 type texts []string
 
-// UnmarshalJSON accepts a string, a boolean or a list of strings.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	var list []string
 	if json.Unmarshal(data, &list) == nil {
@@ -66,8 +64,8 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParsePolicy parses a policy; "" returns nil. An Allow with an unsupported condition never applies. A Deny with one,
-// or with elements that cannot be evaluated, is an error: it would only seem to protect the queue.
+// ParsePolicy parses a policy; "" returns nil. An Allow with an unsupported condition never applies. A Deny that
+// cannot be evaluated is an error: it would only seem to protect the queue.
 func ParsePolicy(text string) (*Policy, error) {
 	if text == "" {
 		return nil, nil
@@ -120,7 +118,6 @@ func (s *statement) check() error {
 	return nil
 }
 
-// evaluable reports whether every condition is supported.
 func (s *statement) evaluable() bool {
 	_, evaluable := s.holds(request{})
 	return evaluable
@@ -147,8 +144,8 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// conditionHolds evaluates one condition on TLS or the client's address. A request over a unix socket has no address,
-// so NotIpAddress holds for it and IpAddress does not, as for any missing key.
+// conditionHolds evaluates one condition. A request over a unix socket has no address, so NotIpAddress holds for it
+// and IpAddress does not, as for any missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -183,14 +180,13 @@ const (
 	denied
 )
 
-// request holds the properties of a request that a policy can refer to.
 type request struct {
 	principal, account, action, arn string
 	tls                             bool
 	address                         netip.Addr // zero if unknown
 }
 
-// decide returns the policy's decision, and the denying statement if any. A Deny overrides every Allow.
+// decide returns the decision and the denying statement, if any. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -207,7 +203,6 @@ func (p *Policy) decide(r request) (said decision, by *statement) {
 	return said, nil
 }
 
-// applies reports whether a statement matches a request.
 func (s *statement) applies(r request) bool {
 	if s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil {
 		return false
@@ -223,7 +218,7 @@ func (s *statement) applies(r request) bool {
 }
 
 // means reports whether a principal in a statement matches the caller. As on Amazon, an account matches its root user
-// and, in a Deny, all of its users; an Allow for an account leaves the decision to each user's own rights.
+// and, in a Deny, all of its users.
 func (s *statement) means(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	return principal == "*" || principal == r.principal ||

@@ -18,14 +18,13 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// maxSkew is the largest accepted clock difference, the same as Amazon's.
+	// maxSkew is the largest accepted clock difference, as on Amazon.
 	maxSkew = 15 * time.Minute
 	// maxExpires is the longest validity of a presigned request, in seconds: seven days.
 	maxExpires = 7 * 24 * 60 * 60
 )
 
-// signature holds the signing parameters of a request, as described in "AWS Signature Version 4 for API requests" in
-// Amazon's IAM guide.
+// signature holds the parameters described in "AWS Signature Version 4 for API requests" in Amazon's IAM guide.
 type signature struct {
 	keyID, day, region, service string
 	signed                      []string // lower-case header names
@@ -36,7 +35,7 @@ type signature struct {
 	query                       bool
 }
 
-// readSignature returns the signature of a request, and false if it is missing or malformed.
+// readSignature returns false if the signature is missing or malformed.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	header, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch {
@@ -110,7 +109,7 @@ func (s *signature) timely(now time.Time) bool {
 	return age.Abs() <= maxSkew
 }
 
-// covers reports whether the signature covers every X-Amz header, since these change the meaning of a request.
+// covers reports whether every X-Amz header is signed, since these change the meaning of a request.
 func (s *signature) covers(header http.Header) bool {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -139,7 +138,6 @@ func sum(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalRequest returns the string that client and server both sign.
 func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	var b strings.Builder
 	b.WriteString(r.Method + "\n" + canonicalPath(r.URL.EscapedPath()) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
@@ -150,8 +148,7 @@ func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	return b.String()
 }
 
-// canonicalPath resolves dots and empty segments and encodes the request path again, as required for every service
-// but S3.
+// canonicalPath resolves dots and encodes the request path again, as required for every service but S3.
 func canonicalPath(escaped string) string {
 	var kept []string
 	for segment := range strings.SplitSeq(escaped, "/") {
@@ -192,7 +189,7 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// decoded unescapes part of a query. Malformed text is kept as it is, so that it cannot bypass the signature.
+// decoded unescapes part of a query. Malformed text is kept, so that it cannot bypass the signature.
 func decoded(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -219,7 +216,6 @@ func canonicalHeader(r *http.Request, name string) string {
 	return strings.Join(folded, ",")
 }
 
-// escape encodes everything but the unreserved characters of RFC 3986.
 func escape(text string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -237,7 +233,6 @@ func escape(text string) string {
 // same compares two secrets in constant time.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// bodySum returns the SHA-256 of a body in hexadecimal.
 func bodySum(body []byte) string {
 	digest := sha256.Sum256(body)
 	return hex.EncodeToString(digest[:])

@@ -19,13 +19,12 @@ import (
 
 // Options configure an [App]. All fields except Bundle and Command are required.
 type Options struct {
-	Settings *config.Settings // settings at startup
-	// Bundle is the folder of the first version, or nil for a command without a folder. Command is the app's program
-	// and arguments, or empty if the bundle's Procfile defines it.
+	Settings *config.Settings
+	// Bundle is the folder of the first version, or nil. Command is the app's program and arguments, or empty if the
+	// bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
-	// Environ returns the environment of a process of a version that listens at a port, or 0 if it does not; see
-	// [Environ].
+	// Environ returns the environment of a version's process; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
 	// Output receives each line written by a process or a deployment step.
@@ -37,42 +36,38 @@ type Options struct {
 	Ready    chan struct{}   // closed when the app first becomes ready
 	// Changing holds one token, whose holder may change versions, settings and tasks.
 	Changing chan struct{}
-	// Gate opens or closes the gates of the workers that deliver to the app. reason explains why they are closed.
+	// Gate opens or closes the gates of the workers that deliver to the app.
 	Gate func(open bool, reason string)
-	// Failed shuts the environment down because the app failed too often or was not ready in time.
+	// Failed reports that the app failed too often or was not ready in time.
 	Failed func(error)
 	// DrainTimeout returns how long a retired replica may take to finish its work.
 	DrainTimeout func() time.Duration
 	// Check validates the bundle of a new version.
 	Check func(*bundle.Bundle) error
-	// Change reads the settings that apply with a new version's bundle and returns how they differ from the current
-	// ones. Apply puts them into effect. With newReplicas they apply to new replicas only, and deliveries to existing
-	// replicas are unaffected.
+	// Change compares the settings for a new version's bundle with the current ones. Apply puts them into effect,
+	// with newReplicas for new replicas only.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
-	// Facts stores the answers of get-config for the steps and processes of each version. It may be nil.
+	// Facts stores the answers of get-config for each version. It may be nil.
 	Facts Facts
-	// ClaimCommands claims the right to run a version's leader_only commands. version is the same text on all
-	// instances. It blocks while another instance runs the commands, and returns nil if another instance has run
-	// them.
+	// ClaimCommands claims the right to run a version's leader_only commands. It blocks while another instance runs
+	// them, and returns nil if another instance has run them. version is the same text on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
-	// AdoptTasks puts the periodic tasks of a new version into effect. They have been checked before.
+	// AdoptTasks puts the validated periodic tasks of a new version into effect.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
 
-// Facts stores the answers of get-config by version number. Its methods are not called concurrently, except for
-// Environ.
+// Facts stores the answers of get-config by version number. Only Environ may be called concurrently.
 type Facts interface {
-	// Publish writes or replaces the answers for a version with these settings, or the current settings if s is nil.
+	// Publish writes or replaces the answers for a version. A nil s means the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
-	// Serve selects the version whose answers are given outside of steps and processes, for example in a shell.
+	// Serve selects the version whose answers are given outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
 	// Environ adds the variables that lead to a version's answers. asApp is true for processes of the app's user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
-// stopping reports whether the environment is stopping.
 func (o *Options) stopping() bool {
 	select {
 	case <-o.Draining:
@@ -149,14 +144,14 @@ func New(opts *Options) *App {
 	return a
 }
 
-// Route returns the deliverer that sends the messages of one queue to the replicas. open returns connections to an
-// address. fifo keeps messages of a group in order.
+// Route returns the deliverer for one queue. open returns connections to an address. fifo keeps messages of a group
+// in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, fifo}
 }
 
-// Start runs the steps of the first version and starts its helpers and the given number of replicas, at least 1. It
-// returns before they are ready. Stop must be called even after an error.
+// Start runs the steps of the first version and starts its replicas, at least 1, and helpers, without waiting for
+// readiness. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts)}
@@ -188,8 +183,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop stops the app and, at the same time, processes left behind by the steps of its versions. They get their full
-// grace period however late deliveries ended; only Hurry shortens it.
+// Stop stops the app and processes left behind by steps. They get their full grace period unless Hurry is done.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -204,7 +198,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// awaitSteps waits until no hook is running, so that no further process is left behind.
+// awaitSteps waits until no hook can leave another process behind.
 func (a *App) awaitSteps() {
 	over := make(chan struct{})
 	go func() { a.background.Wait(); close(over) }()
@@ -216,8 +210,7 @@ func (a *App) awaitSteps() {
 	}
 }
 
-// watchReadiness fails the app if it does not become ready in time after startup. Later an app that is not ready only
-// closes the gates.
+// watchReadiness fails the app if it is not ready in time after startup. Later, that only closes the gates.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -232,8 +225,7 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// afterFirstReady runs the hooks that follow the first start. If the app first became ready with a later version, its
-// deployment has already run hooks of its own.
+// afterFirstReady runs the hooks after the first start, unless the app first became ready with a later version.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -259,8 +251,8 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp fails the environment if the app never became ready. If it was ready before, receiving pauses and the status
-// gives the reason. A version being deployed is rolled back.
+// gaveUp fails the environment if the app was never ready. Otherwise receiving pauses, or the deployment is rolled
+// back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	ends := !a.gate.wasReady() && !deployed
@@ -282,7 +274,7 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	event.Health.Log(a.opts.Log, slog.LevelError, "process failed too often", attrs...)
 }
 
-// CurrentBundle returns the bundle of the serving version, or nil for a command without a folder.
+// CurrentBundle returns the bundle of the serving version, or nil.
 func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundle }
 
 // Version describes the serving version.
@@ -291,17 +283,16 @@ func (a *App) Version() string { return a.replicas.current().String() }
 // WasReady reports whether the app has ever been ready.
 func (a *App) WasReady() bool { return a.gate.wasReady() }
 
-// Forget drops what is recorded about a message that has left its queue.
+// Forget drops the record of a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
 // Poison counts the messages that crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
-// StartHooks returns a channel that is closed when the hooks after the first start have run.
+// StartHooks is closed when the hooks after the first start have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns why the first unready replica is not ready, and when any replica was last ready. They are "" and
-// zero if unknown.
+// NotReady returns why the first unready replica is not ready, and when any replica was last ready, if known.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {
@@ -351,7 +342,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler for the replicas, which works until run is done.
+// Scaler returns a scaler that works until run is done.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

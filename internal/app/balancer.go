@@ -9,32 +9,29 @@ import (
 	"time"
 )
 
-// errNoReplica is returned by [balancer.acquire].
 var errNoReplica = errors.New("no replica of the app is ready")
 
 // balancer knows all replicas and chooses the ones that receive deliveries.
 type balancer struct {
-	// port is the configured port, used by the first replica; 0 means any. freePort finds ports for further replicas.
+	// port is the first replica's port; 0 means any. freePort finds ports for further replicas.
 	port     int
 	freePort func() (int, error)
-	// changed is called in order when deliveries become possible or impossible, with a reason for the latter. It may
-	// be nil and must not change the balancer.
+	// changed reports, in order, that deliveries became possible or impossible. It may be nil and must not change the
+	// balancer.
 	changed func(open bool, reason string)
 
 	mu       sync.Mutex
 	replicas []*replica
 	open     bool
 	news     chan struct{} // closed and replaced on each change
-	// calls serializes calls of changed.
-	calls sync.Mutex
+	calls    sync.Mutex
 }
 
 func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, news: make(chan struct{})}
 }
 
-// add creates a replica that is neither ready nor admitted. Its port differs from all others, including ports that
-// are not listened on yet, and its number is the smallest free one.
+// add creates a replica with an unused port and the smallest free number. It is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +51,6 @@ func (b *balancer) add(v version) (*replica, error) {
 	return r, nil
 }
 
-// setReady records whether a replica accepts requests, and the reason if not.
 func (r *replica) setReady(ready bool, reason string) {
 	if ready {
 		r.wasReady.Store(true)
@@ -69,7 +65,7 @@ func (r *replica) isReady() (ready bool, reason string) {
 	return r.ready, r.reason
 }
 
-// replace admits some replicas and retires others in one step, so that deliveries are possible throughout.
+// replace admits and retires replicas in one step, so that deliveries are always possible.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -81,7 +77,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// retire marks a replica as retired. The caller holds the balancer's lock.
+// retire requires the balancer's lock.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -92,8 +88,8 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the number of
-// deliveries that remain.
+// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the remaining
+// deliveries.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -117,7 +113,6 @@ func (b *balancer) find(is func(*replica) bool) (found []*replica) {
 	return found
 }
 
-// remove removes a stopped replica.
 func (b *balancer) remove(r *replica) {
 	b.change(func() {
 		r.retire()
@@ -125,8 +120,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire assigns a delivery to the admitted and ready replica with the fewest deliveries; the caller calls release
-// at its end. It waits up to limit for such a replica and returns [errNoReplica], or ctx's error once ctx is done.
+// acquire assigns a delivery to the ready replica with the fewest deliveries, until release. It waits up to limit for
+// one and returns [errNoReplica] if there isn't any.
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var over <-chan time.Time
 	for {
@@ -158,7 +153,6 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// release ends a delivery started by acquire.
 func (r *replica) release() {
 	r.balancer.mu.Lock()
 	defer r.balancer.mu.Unlock()
@@ -188,7 +182,7 @@ func (b *balancer) state() (open bool, reason string) {
 	return false, reason
 }
 
-// change applies a change to replicas and reports whether deliveries became possible or impossible.
+// change applies a change and reports whether deliveries became possible or impossible.
 func (b *balancer) change(do func()) {
 	b.calls.Lock()
 	defer b.calls.Unlock()

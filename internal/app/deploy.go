@@ -20,7 +20,7 @@ import (
 )
 
 // Deploy replaces the serving version with the one in a folder or archive. An empty path redeploys the serving
-// version: the unpacked archive, or the current contents of its folder.
+// version.
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -48,8 +48,8 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, old, v)
 }
 
-// Reload applies changes in the folder of the serving version. changed is false if the app's files are unchanged. If
-// only settings changed, the processes keep running.
+// Reload applies changes in the serving version's folder. changed is false if the app's files are unchanged. If only
+// settings changed, the processes keep running.
 func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -69,8 +69,7 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// reopen opens the serving version with the changes in its folder or source folder. If only settings changed, they
-// are copied into a copy of the serving version, which keeps its build results.
+// reopen opens the serving version with its changes. If only settings changed, it keeps the build results.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -120,8 +119,8 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// take creates a version by unpacking an archive or copying a folder, so that serving files are never modified.
-// change, if not nil, modifies the files before they are read.
+// take creates a version from an archive or a copy of a folder. A non-nil change modifies the files before they are
+// read.
 func (a *App) take(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -166,8 +165,7 @@ func (a *App) take(source string, change func(dir string) error) (v version, err
 	return v, nil
 }
 
-// SourceFolder returns the folder the serving version was copied from or runs in, or "" for a command without a
-// folder.
+// SourceFolder returns the folder the serving version was copied from or runs in, or "".
 func (a *App) SourceFolder() string {
 	if v := a.replicas.current(); v.copied == nil || !isFolder(v.origin.source) {
 		return v.dir()
@@ -175,8 +173,7 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// open opens the folder of a version and compares its settings with the current ones. archive is the archive the
-// folder was just unpacked from, or "".
+// open opens the folder of a version and compares its settings with the current ones. archive may be "".
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings, path, false), bundle.LetEverybodyPass(a.opts.Settings.DataDir, path))
 	if err != nil {
@@ -206,7 +203,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to the folder of a version. fresh reports that the folder was just unpacked.
+// Share gives the app's user access to the folder of a version. fresh means that tendril just unpacked it.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return nil // the app runs as the same user as tendril
@@ -218,14 +215,12 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 	return bundle.ShareVersion(s.DataDir, dir, gid, fresh)
 }
 
-// removeCopy removes a version's unpacked or copied folder.
 func (a *App) removeCopy(dir string) {
 	if err := bundle.RemoveVersion(dir); err != nil {
 		a.opts.Log.Warn("removing a version failed", "err", err)
 	}
 }
 
-// prune removes the oldest copies after a new version has started serving.
 func (a *App) prune(v version) {
 	if !v.unpacked {
 		return
@@ -255,9 +250,8 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy runs the steps of a version and starts its replicas next to the serving ones. Once all are ready, deliveries
-// switch to them, and the previous replicas drain while other changes go on. If anything fails before the switch, the
-// previous version keeps serving.
+// deploy runs a version's steps and starts its replicas. Once all are ready, deliveries switch to them, and the
+// previous replicas drain in the background. If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -305,8 +299,8 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
-// configure puts a version into effect that only changes settings: it runs the hooks for a change of settings and
-// keeps the processes.
+// configure puts a version into effect that only changes settings. It runs the hooks for that and keeps the
+// processes.
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -344,7 +338,6 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	return api.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
 }
 
-// finish adopts the tasks of a version that now serves and runs its hooks after the start.
 func (a *App) finish(ctx context.Context, v version) error {
 	a.opts.AdoptTasks(ctx, v.bundle)
 	if err := a.steps.run(ctx, v, afterStart); err != nil {
@@ -355,7 +348,7 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// untilStop returns a context that ends with ctx, or with the cause [ErrStopped] when the app is stopped for good.
+// untilStop returns a context that also ends when the app is stopped, with the cause [ErrStopped].
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
@@ -373,9 +366,8 @@ func (a *App) fail(ctx context.Context, state string, err error) error {
 	return failed
 }
 
-// Abort cancels the deployment in progress, waits for its end and returns it; the previous version keeps serving. It
-// returns an [*api.Error] if no deployment is in progress or the new version already serves, in which case only its
-// remaining hooks were canceled.
+// Abort cancels the deployment in progress and waits for its end. It returns an [*api.Error] if there isn't one, or
+// if the new version already serves; then only its remaining hooks were canceled.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.deployments.cancel(ctx) }
 
 // Deployments returns the last 20 deployments since startup, newest first.

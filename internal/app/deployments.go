@@ -12,10 +12,9 @@ import (
 	"tendril/api"
 )
 
-// keptDeployments is the maximum number of remembered deployments.
 const keptDeployments = 20
 
-// deployments holds the deployments since startup and can cancel the current one.
+// deployments holds the latest deployments and can cancel the current one.
 type deployments struct {
 	mu  sync.Mutex
 	all []*api.Deployment // oldest first
@@ -24,7 +23,7 @@ type deployments struct {
 	over  chan struct{}
 }
 
-// last returns the current or last deployment, or nil before the first. The caller holds the lock.
+// last returns the current or last deployment, or nil. The caller holds the lock.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil
@@ -48,7 +47,6 @@ func (d *deployments) setAbort(abort context.CancelCauseFunc) {
 	d.abort = abort
 }
 
-// update changes the current deployment, if any.
 func (d *deployments) update(change func(last *api.Deployment)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

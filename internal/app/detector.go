@@ -26,7 +26,6 @@ type detector struct {
 	idle atomic.Bool
 }
 
-// crashRecord describes a quarantined message.
 type crashRecord struct {
 	since   time.Time
 	crashes int // as the only message in flight
@@ -38,7 +37,6 @@ func newDetector(log *slog.Logger) *detector {
 	return d
 }
 
-// isQuarantined reports whether a message must be delivered alone.
 func (d *detector) isQuarantined(id string) bool {
 	if d.idle.Load() {
 		return false
@@ -48,7 +46,6 @@ func (d *detector) isQuarantined(id string) bool {
 	return d.quarantined[id] != nil
 }
 
-// isBroken reports whether the app crashes on every message.
 func (d *detector) isBroken() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,8 +71,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed records that a replica crashed with these messages in flight. A single message is poison; several are
-// quarantined.
+// crashed records a crash with these messages in flight. A single message is poison; several are quarantined.
 func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +93,8 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	}
 }
 
-// survived records that a delivery ended without a crash. alone means that the replica had no other message, so this
-// one leaves the quarantine.
+// survived records a delivery without a crash. alone means that the replica had no other message, so this one leaves
+// the quarantine.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return
@@ -142,7 +138,6 @@ func (d *detector) forgetOldest() {
 	delete(d.quarantined, oldest)
 }
 
-// update recomputes whether the app is broken and whether the detector is idle.
 func (d *detector) update() {
 	switch broken := d.streak >= brokenAfter; {
 	case broken == d.broken:

@@ -23,10 +23,9 @@ type Queue struct {
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of an app process: base without tendril's own settings; properties and
-// links of the bundle, which may be nil, unless base sets them; and the variables for listening at a port and sending
-// to the queue. linked returns the URL of a link's queue, or "" if unknown. Credentials in base are kept, since the
-// app may need them elsewhere and an embedded queue without its own credentials accepts them.
+// Environ returns the complete environment of an app process: base without tendril's own settings, properties and
+// links of the bundle unless base sets them, and variables for the port and the queue. b may be nil. linked returns
+// the URL of a link's queue, or "". Credentials in base are kept, since the app may need them elsewhere.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {

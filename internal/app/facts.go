@@ -1,6 +1,5 @@
 package app
 
-// publish writes get-config's answers for a version before its steps run.
 func (a *App) publish(v *version) error {
 	v.facts = v.number
 	if a.opts.Facts == nil {
@@ -11,8 +10,7 @@ func (a *App) publish(v *version) error {
 	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
-// RefreshFacts updates get-config's answers for the serving version after settings changed. The caller holds the
-// Changing token.
+// RefreshFacts updates get-config's answers after settings changed. The caller holds the Changing token.
 func (a *App) RefreshFacts() {
 	v := a.replicas.current()
 	if a.opts.Facts == nil {
@@ -25,7 +23,6 @@ func (a *App) RefreshFacts() {
 	}
 }
 
-// serveFacts makes a version the default for get-config's answers.
 func (a *App) serveFacts(v version) {
 	if a.opts.Facts == nil {
 		return
@@ -37,7 +34,7 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// removeFacts removes get-config's answers for a version, unless the version serves or still has processes.
+// removeFacts removes get-config's answers for a version without processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
@@ -53,8 +50,7 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-// environ returns the environment of a process of a version that listens at a port, or 0. asApp is true for processes
-// of the app's user.
+// environ returns the environment of a version's process. asApp is true for processes of the app's user.
 func (o *Options) environ(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {

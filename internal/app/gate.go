@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// gate passes the app's readiness on to the workers. It keeps them open if a ready app is briefly not ready, since
-// its messages can wait that long.
+// gate passes the app's readiness on to the workers. It stays open if a ready app is briefly not ready.
 type gate struct {
-	// pass opens or closes the workers' gates. isOpen is [balancer.isOpen].
+	// isOpen is [balancer.isOpen].
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
 	ready  chan struct{} // closed when the app first becomes ready
@@ -17,7 +16,6 @@ type gate struct {
 	timer *time.Timer // closes the gates if the app stays unready
 }
 
-// change is called when the app's readiness changes.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +45,6 @@ func (g *gate) change(open bool, reason string) {
 	}
 }
 
-// wasReady reports whether the app has ever been ready.
 func (g *gate) wasReady() bool {
 	select {
 	case <-g.ready:

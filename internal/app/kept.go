@@ -24,8 +24,8 @@ const VersionsFile = "app-versions.json"
 // maxVersions is the maximum number of remembered versions. Fewer archives are kept, see package bundle.
 const maxVersions = 20
 
-// keptVersions holds the deployed versions in order of their numbers. Each folder appears once, with the last version
-// deployed from it.
+// keptVersions holds the deployed versions in order. Each folder appears once, with the last version deployed from
+// it.
 type keptVersions struct {
 	path string // "" for no file
 	log  *slog.Logger
@@ -66,8 +66,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// located returns the path of a folder named in the file. Folders in the data directory are stored as relative paths,
-// so that versions survive a move of the directory. Older files contain absolute paths to its previous location.
+// located returns the path of a stored folder. Folders in the data directory are stored as relative paths, so that
+// the directory can be moved. Older files contain absolute paths.
 func (k *keptVersions) located(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -93,7 +93,6 @@ func (k *keptVersions) stored() storedVersions {
 	return storedVersions{all}
 }
 
-// dir returns the data directory.
 func (k *keptVersions) dir() string {
 	dir, err := filepath.Abs(filepath.Dir(k.path))
 	if err != nil { // the working folder was deleted
@@ -124,8 +123,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// withVersion returns the list with v added. A folder contains only the last version deployed from it, so v replaces
-// a previous version of its folder; a command, which has no folder, replaces the same command.
+// withVersion adds v to the list. It replaces a previous version of the same folder, or the same command.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -142,8 +140,7 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// list returns the versions, newest first, without those whose folder is gone. live is the number of the serving
-// version.
+// list returns the versions, newest first, without those whose folder is gone. live is the serving version.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -179,18 +176,16 @@ func folderSize(dir string) (size int64) {
 	return size
 }
 
-// origin records the source of a version and the caller who deployed it.
 type origin struct {
-	// source is the archive or folder as given, or "" for a command. isCopy reports whether the version is in one of
-	// tendril's own folders, unpacked or copied.
+	// source is the archive or folder as given, or "". isCopy means that the version is in one of tendril's own
+	// folders.
 	source string
 	isCopy bool
-	// of is the number of the version it repeats after a rollback, or 0.
+	// of is the number of the version restored by a rollback, or 0.
 	of int
 	by string
 }
 
-// described returns the version's list entry.
 func (v version) described() api.AppVersion {
 	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.origin.source, Folder: v.dir(),
 		InPlace: v.dir() != "" && !v.origin.isCopy, Of: v.origin.of, By: v.origin.by}
@@ -200,7 +195,6 @@ func (v version) described() api.AppVersion {
 	return d
 }
 
-// firstOrigin returns the origin of the version at startup.
 func firstOrigin(o *Options) origin {
 	from := origin{by: "start"}
 	if o.Bundle != nil {
@@ -230,15 +224,13 @@ func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error
 	return a.deploy(ctx, a.replicas.current(), v)
 }
 
-// Versions returns the deployed versions, newest first: those available for a rollback and failed deployments.
+// Versions returns the deployed versions, newest first, including failed deployments.
 func (a *App) Versions() []api.AppVersion {
 	return a.versions.list(a.replicas.current().number)
 }
 
-// deployedBy names the caller who requested a deployment.
 func deployedBy(ctx context.Context) string { return cmp.Or(api.CallerName(ctx), "signal") }
 
-// recordServing records a version that now serves.
 func (a *App) recordServing(v version) {
 	described := v.described()
 	described.DeployedAt = time.Now()

@@ -26,7 +26,7 @@ type CommandClaim interface {
 // finishLimit bounds releasing a claim after the deployment ended.
 const finishLimit = 15 * time.Second
 
-// leaderCommands runs the leader_only commands of one version if this instance holds the claim.
+// leaderCommands runs the leader_only commands of one version.
 type leaderCommands struct {
 	opts   *Options
 	digest string // identifies the version
@@ -35,8 +35,8 @@ type leaderCommands struct {
 	claim  CommandClaim // nil if another instance has run them, and before the first command
 }
 
-// leaderCommandsOf prepares the leader_only commands among steps. Instances identify the version by the digest of its
-// files before the steps run.
+// leaderCommandsOf prepares the leader_only commands. The digest of the files before the steps identifies the
+// version.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -97,8 +97,7 @@ func (l *leaderCommands) giveUp() {
 	}
 }
 
-// contentDigest hashes names, contents, links and executable bits of a folder's files, ignoring folders that apps and
-// steps write to.
+// contentDigest hashes a folder's files, ignoring folders that apps and steps write to.
 func contentDigest(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -127,7 +126,6 @@ func contentDigest(dir string) (string, error) {
 	return hex.EncodeToString(all.Sum(nil)[:16]), nil
 }
 
-// digestFile adds a file to a digest, unless it has been removed meanwhile.
 func digestFile(all io.Writer, root *os.Root, name string, d fs.DirEntry) error {
 	switch info, err := d.Info(); {
 	case errors.Is(err, fs.ErrNotExist):

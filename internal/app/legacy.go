@@ -11,9 +11,8 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform mimics the layout of platforms before Amazon Linux 2, for bundles whose configuration files put
-// hooks and services there. It is inactive unless machine sections are applied and this version has some or an
-// earlier one left hooks.
+// legacyPlatform mimics platforms before Amazon Linux 2, for bundles that install hooks and services there. It is
+// inactive unless machine sections are applied and this version has some or an earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string // folder of the hooks
@@ -32,8 +31,7 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// steps returns the hooks of a version before or after its start. Before the start it also links /var/app/staging to
-// the version.
+// steps returns a version's hooks before or after its start. Before, it also links /var/app/staging to the version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -52,7 +50,6 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	return first, l.link("staging", v)
 }
 
-// serve links /var/app/current to the serving version.
 func (l *legacyPlatform) serve(v version) error { return l.link("current", v) }
 
 func (l *legacyPlatform) link(name string, v version) error {
@@ -76,7 +73,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// linkGetConfig installs this program as get-config on a machine without one, if the bundle refers to it.
+// linkGetConfig installs this program as get-config if the bundle refers to it and the machine has none.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil
@@ -97,7 +94,6 @@ func linkGetConfig(b *bundle.Bundle) error {
 	return os.Symlink(program, bundle.GetConfig)
 }
 
-// linkCurrent links /var/app/current to the serving version.
 func (a *App) linkCurrent(v version) {
 	if err := a.steps.legacy.serve(v); err != nil {
 		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)

@@ -18,21 +18,18 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// machinePhase is the phase of steps that change the machine. They run before all others.
+// machinePhase is the first phase, which changes the machine.
 const machinePhase = "machine"
 
-// appliesMachine reports whether deploying a version applies its machine sections.
 func (o *Options) appliesMachine(v version) bool {
 	return o.Settings.MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
 }
 
-// sameMachine reports whether two bundles require the same machine.
 func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings.MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-// prepareMachine applies the machine sections of a version before its start, up to the first failure. The error is a
-// [*stepError].
+// prepareMachine applies the machine sections of a version up to the first failure. The error is a [*stepError].
 func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
 	if after || !s.opts.appliesMachine(v) {
 		return nil
@@ -70,7 +67,6 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 		title, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// machineSystem runs the programs of machine steps the same way as hooks.
 type machineSystem struct {
 	runner  *stepRunner
 	version int

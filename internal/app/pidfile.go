@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile contains the process ID of the app's main process while it runs: the first replica of the serving version.
+// pidFile contains the process ID of the serving version's first replica.
 type pidFile struct {
 	path string // "" for no file
 	log  *slog.Logger
@@ -28,7 +28,7 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// started records the process of a replica. The first replica ever started owns the file.
+// started records a process. The first replica ever started owns the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,6 @@ func (p *pidFile) started(r *replica, pid int) {
 	p.update()
 }
 
-// ended records that the process of a replica has exited.
 func (p *pidFile) ended(r *replica) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +53,8 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update replaces the file, whatever it contains, or removes it. The file is never read to find a process to signal,
-// since a leftover ID may now belong to an unrelated process.
+// update replaces or removes the file. It never reads an ID to signal, since it may now belong to an unrelated
+// process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -69,7 +68,7 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove removes the file if it still contains our process ID. It does not block on a FIFO in its place.
+// remove removes the file if it still contains our process ID. It does not block on a FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -31,7 +31,6 @@ func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 	return p
 }
 
-// supervised starts the processes of versions under supervisors.
 type supervised struct {
 	opts     *Options
 	detector *detector
@@ -40,7 +39,6 @@ type supervised struct {
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
-// launch starts the main process of a version at the port of a replica.
 func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
 	check, err := checkOf(s.opts.Settings.Healthcheck, r.port)
 	if err != nil {
@@ -58,7 +56,6 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 	return s.start(ctx, []supervisor.Process{web}, r)
 }
 
-// helpers starts the Procfile's processes other than web.
 func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil, nil
@@ -106,11 +103,10 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// excused reports whether a replica's exit was probably caused by a message and should not count as a failure.
+// excused reports whether an exit was probably caused by a message and should not count as a failure.
 func (s *supervised) excused(r *replica) bool { return r.overMessage.Load() && !s.detector.isBroken() }
 
-// checkOf returns the readiness check for the replica at a port. The port in the configured health check is replaced
-// by each replica's own.
+// checkOf returns the readiness check of a replica. Its port replaces the one in the configured health check.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil
@@ -120,13 +116,12 @@ func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	return check, err
 }
 
-// isSameApp reports whether two versions with the same files would run the same processes in the same environment.
+// isSameApp reports whether two versions would run the same processes in the same environment.
 func (s *supervised) isSameApp(v, next version) bool {
 	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
-// events returns the listeners for the processes of a replica, or of helpers if r is nil.
 func (s *supervised) events(r *replica) supervisor.Events {
 	recordExit := func(how supervisor.Exit) {
 		if !s.opts.stopping() {

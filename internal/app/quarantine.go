@@ -26,7 +26,7 @@ type quarantine struct {
 	used    time.Time
 }
 
-// deliver delivers one message to the replica with to. If the replica is busy, the message is postponed.
+// deliver delivers one message, or postpones it if the replica is busy.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
 	if !q.using.TryLock() {
 		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
@@ -48,7 +48,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	return result
 }
 
-// ready returns the replica once it accepts requests, starting it if necessary.
+// ready returns the ready replica, starting it if necessary.
 func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 	v, r := q.replicas.current(), q.running()
 	if r != nil && r.version.number != v.number {
@@ -73,14 +73,13 @@ func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 	return r, err
 }
 
-// running returns the replica, or nil.
 func (q *quarantine) running() *replica {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.replica
 }
 
-// stop stops the replica, if any, within its grace period. Its supervisor reports processes that survive KILL.
+// stop stops the replica within its grace period. Its supervisor reports processes that survive KILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -91,7 +90,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused stops the replica unless it is in use. In that case its user notices the version change.
+// stopUnused stops the replica unless it is in use. Its user then notices the version change.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -99,8 +98,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart stops the replica if it has this name; the next message starts another one. It refuses while a message is
-// being delivered, since the exit would look like a crash.
+// restart stops the named replica; the next message starts another one. It refuses during a delivery, since the exit
+// would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil
@@ -114,7 +113,6 @@ func (q *quarantine) restart(name string) (found bool, err error) {
 	return true, nil
 }
 
-// stopIdle stops the replica after a period without messages, until ctx is done.
 func (q *quarantine) stopIdle(ctx context.Context) {
 	for {
 		select {

@@ -16,7 +16,6 @@ import (
 
 // processes are running processes of the app: a replica's, or the helpers of a version.
 type processes interface {
-	// Status describes each process.
 	Status() []supervisor.Status
 	// Restart stops and starts the named process.
 	Restart(ctx context.Context, name string) error
@@ -56,7 +55,6 @@ func newReplica(b *balancer, v version, port, number int) *replica {
 		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }
 
-// address returns the URL it listens at.
 func (r *replica) address() string { return fmt.Sprintf("http://localhost:%d", r.port) }
 
 // name returns the process name: web, web-2 and so on.
@@ -67,7 +65,7 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// notReadyReason returns the result of the last failed check, or known if there is none.
+// notReadyReason returns the result of the last failed check, or else known.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -86,7 +84,6 @@ func (r *replica) giveUp(err error) {
 	}
 }
 
-// err returns why it was abandoned, or nil.
 func (r *replica) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +103,6 @@ func (r *replica) Stop(ctx context.Context) error {
 	return err
 }
 
-// connection returns a route's client for this replica.
 func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +124,7 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// begin records a message in flight and returns a channel that is closed if the process exits unexpectedly.
+// begin records a message in flight. The returned channel is closed on an unexpected exit.
 func (r *replica) begin(id string) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +140,6 @@ func (r *replica) end(id string) {
 	}
 }
 
-// maxExits is the number of exits after which a replica that was never ready has failed.
 const maxExits = 3
 
 // recordExit records an unexpected exit, passes the messages in flight to crashed and wakes their deliveries.
@@ -170,7 +165,6 @@ const (
 	maxLastLine  = 1000 // bytes each
 )
 
-// failedStep wraps err as the replica's failure in a deployment.
 func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
 
 // stepError is the failure of a hook, build command or replica in a deployment.
@@ -203,7 +197,6 @@ func (l *lastLines) add(line string) {
 	}
 }
 
-// lines returns the lines, oldest first.
 func (l *lastLines) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,35 +20,34 @@ var errRolledBack = errors.New("the deployment was rolled back")
 type launcher interface {
 	// launch starts the process of a replica. ctx only bounds the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes without deliveries. It returns nil if there are none.
+	// helpers starts the processes without deliveries. The result may be nil.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
 // replicaOptions configure a [replicaSet].
 type replicaOptions struct {
 	readyTimeout time.Duration // how long new replicas may take to become ready
-	// drainTimeout returns how long retired replicas may drain. It is called before each drain, since it can change.
+	// drainTimeout returns how long retired replicas may drain. It can change.
 	drainTimeout func() time.Duration
 	stopTimeout  time.Duration // for one replica
-	// hurry, once done, makes every stop immediate, including stops within a failing change.
+	// hurry, once done, makes every stop immediate.
 	hurry context.Context
 	log   *slog.Logger
-	// Progress of a deployment: replicas are starting; they are ready and about to get deliveries; they have them.
-	// The functions are not called concurrently and must not change the set.
+	// starting, switching and switched report the progress of a deployment. They are not called concurrently and must
+	// not change the set.
 	starting, switching, switched func()
-	// retired is called when the replicas of a version have drained and stopped, possibly during other changes.
+	// retired reports that the replicas of a version have drained and stopped.
 	retired func(version)
 }
 
-// replicaSet keeps a number of replicas of one version running. Its methods are safe for concurrent use.
+// replicaSet keeps replicas of one version running. Its methods are safe for concurrent use.
 type replicaSet struct {
 	balancer *balancer
 	launcher launcher
 	opts     replicaOptions
 	turn     *turn
-	// retiring counts changes whose previous replicas are draining.
 	retiring sync.WaitGroup
-	// hurried is done when the time for [replicaSet.stop] has passed, or with hurry. It makes stops immediate.
+	// hurried is done when the time for [replicaSet.stop] has passed, or with hurry.
 	hurried context.Context
 	hurry   context.CancelFunc
 
@@ -62,7 +61,6 @@ type serving struct {
 	helpers  processes  // may be nil
 }
 
-// newReplicaSet returns an empty set.
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
 	s.now.Store(&serving{})
@@ -70,8 +68,8 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start starts n replicas of v and its helpers, and returns before they are ready. After an error none of them is
-// running. It is the first change: a concurrent deployment waits for it, a change of size is rejected.
+// start starts n replicas of v and its helpers without waiting for readiness. After an error none of them is running.
+// A concurrent deployment waits for it.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.turn.begin(ctx, toStart)
 	if err != nil {
@@ -92,13 +90,10 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	return nil
 }
 
-// current returns the serving version.
 func (s *replicaSet) current() version { return s.now.Load().version }
 
-// size returns the number of replicas.
 func (s *replicaSet) size() int { return len(s.now.Load().replicas) }
 
-// status describes the serving processes.
 func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	now := s.now.Load()
 	for _, r := range now.replicas {
@@ -113,7 +108,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 // launchAll starts n replicas of v. After an error it returns those that are running.
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// If ctx ends, the replica being started may need its grace period to stop; stop the others at the same time.
+		// The replica being started may need its grace period to stop; stop the others at the same time.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -143,10 +138,9 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v as are serving and switches deliveries to them once all are ready. The previous
-// replicas drain and stop while other changes go on. If the new version fails, it is stopped and the error wraps
-// [errRolledBack] and the cause. Until the switch, ctx cancels the deployment like a failure; if the set or ctx's cause
-// says stop, the error is [ErrStopped].
+// deploy replaces the replicas with as many of v and switches deliveries to them once all are ready. The previous
+// replicas drain and stop in the background. If the new version fails, it is stopped and the error wraps
+// [errRolledBack]. Until the switch, ctx cancels the deployment.
 //
 // A scale-out in progress is canceled, since its replicas would have the previous version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
@@ -202,7 +196,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 }
 
 // exchangeHelpers stops the helpers and starts those of v. It restarts the previous ones if that fails, or if a new
-// replica became unready meanwhile, since stopping the helpers may take a while.
+// replica became unready meanwhile.
 func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -242,7 +236,6 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 	return fmt.Errorf("%w: %w", errRolledBack, cause)
 }
 
-// awaitReady waits until all replicas are ready at the same time.
 func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
 	for limit := time.After(timeout); ; {
 		late, reason, err := unready(replicas)
@@ -259,7 +252,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// unready returns the first replica that is not ready, or nil. If any replica was given up, it returns an error.
+// unready returns the first replica that is not ready, or nil, and an error if any replica was given up.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -275,9 +268,8 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// scale changes the number of replicas to n, at least 1. It returns when new replicas are ready, or when surplus ones
-// get no more deliveries; these drain and stop in the background. The error is also [ErrBusy] if a deployment
-// canceled the change.
+// scale changes the number of replicas to n, at least 1. It returns when new replicas are ready. Surplus ones drain
+// in the background. The error is [ErrBusy] if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.turn.begin(ctx, toScale)
 	if err != nil {
@@ -362,12 +354,11 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	}
 }
 
-// draining returns the draining replicas, in start order.
 func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// discard stops replicas that never had deliveries. It stops them concurrently, since each may take a grace period.
+// discard stops replicas that never had deliveries, all at once, since each may take a grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {
@@ -376,7 +367,7 @@ func (s *replicaSet) discard(replicas []*replica) {
 	all.Wait()
 }
 
-// stopOne stops a replica or helpers; p may be nil. The supervisor reports processes that survive KILL.
+// stopOne stops a replica or helpers; p may be nil.
 func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
 	if p == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Restart restarts a process of the serving version and returns the name of its replacement. A replica is replaced
-// without interrupting deliveries: it drains once its replacement is ready. A helper, which must not run twice, stops
-// first. So does the replica for quarantined messages, which starts again with the next one.
+// Restart restarts a process of the serving version and returns the name of its replacement. A replica drains once
+// its replacement is ready. A helper, which must not run twice, stops first. The replica for quarantined messages
+// starts again with the next one.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
@@ -36,12 +36,10 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-// errNoProcess means that the serving version has no process with that name.
+// errNoProcess means that the serving version has no such process.
 var errNoProcess = errors.New("there is no process")
 
-// restart replaces a replica or restarts a helper. It returns when deliveries go to the new replica. The error is
-// also
-// [ErrBusy] if a deployment canceled the restart.
+// restart returns when deliveries go to the new replica. The error is [ErrBusy] if a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.turn.begin(ctx, toScale)
 	if err != nil {

@@ -18,8 +18,7 @@ const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers the messages of one queue: each to the replica with the fewest deliveries, and quarantined ones to a
-// replica of their own.
+// Route delivers the messages of one queue, quarantined ones to a replica of their own.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
@@ -35,7 +34,7 @@ func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	})[0]
 }
 
-// DeliverBatch delivers several messages together to one replica. Quarantined ones are delivered alone.
+// DeliverBatch delivers several messages together, except quarantined ones, which are delivered alone.
 func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	quarantined := func(m *queue.Message) bool { return t.detector.isQuarantined(m.ID) }
 	return deliver.InParts(ms, t.fifo, quarantined, func(part []*queue.Message) []queue.Result {
@@ -60,7 +59,6 @@ func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*del
 	return t.to(ctx, r, ms, post, false)
 }
 
-// to posts messages to a replica and records whether it survives them.
 func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 	alone bool,
 ) []queue.Result {
@@ -90,7 +88,7 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-// record completes the results of one delivery with the replica's state, and records the messages it survived.
+// record completes the results with the replica's state, and records the messages it survived.
 func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
 	ended, waited := false, false
@@ -115,7 +113,6 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 	}
 }
 
-// exitsSoon reports whether a process exits unexpectedly within exitWait.
 func exitsSoon(exited <-chan struct{}) bool {
 	select {
 	case <-exited:

@@ -16,7 +16,7 @@ const (
 )
 
 // Scaler changes the number of replicas for package autoscale. A change takes until the app is ready, so it runs in
-// the background, one at a time.
+// the background.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
@@ -42,8 +42,8 @@ func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	return s.ready(), desired, nil
 }
 
-// SetSize starts changing the number of replicas to n, at least 1, after any change in progress. It rejects a
-// scale-out for a while after replicas failed to become ready.
+// SetSize starts changing the number of replicas to n, at least 1. It rejects a scale-out for a while after replicas
+// failed to become ready.
 func (s *Scaler) SetSize(_ context.Context, n int) error {
 	n = max(n, 1)
 	s.mu.Lock()
@@ -68,7 +68,6 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
-// change applies changes until the number of replicas is the wanted one.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

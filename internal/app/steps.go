@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// stepLimit bounds one hook or build command.
 	stepLimit = time.Hour
 	// outputWait is how long to wait for output held open by processes a step left behind.
 	outputWait = 5 * time.Second
@@ -23,10 +22,8 @@ const (
 	stepLines = 1_000_000
 )
 
-// Steps run before or after the start of a version.
 const beforeStart, afterStart = false, true
 
-// stepRunner runs the hooks and build commands of versions.
 type stepRunner struct {
 	opts   *Options
 	begins func(step string) // called with each step's name
@@ -36,8 +33,7 @@ type stepRunner struct {
 	commands *supervisor.Runner // nil before the first step
 }
 
-// run runs the steps of a version before or after its start, one at a time up to the first failure. The error is a
-// [*stepError].
+// run runs a version's steps before or after its start, up to the first failure. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -141,8 +137,8 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf returns the arguments that run a shell command. It prefers bash, the sh of the platforms these commands are
-// written for.
+// shellOf returns the arguments that run a shell command. It prefers bash, which is sh on Elastic Beanstalk's
+// platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -151,7 +147,6 @@ func shellOf(text string) []string {
 	return []string{"/bin/sh", "-c", text}
 }
 
-// withVariables returns env with the variables in own replaced or added.
 func withVariables(env, own []string) []string {
 	for _, entry := range own {
 		name, _, _ := strings.Cut(entry, "=")
@@ -160,9 +155,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command for a version in its own process group. When ctx is done, the command and everything it
-// started get TERM, and KILL after the grace period or in a hurry. Processes it leaves behind run until
-// [stepRunner.endLeftBehind].
+// runStep runs a command in its own process group. When ctx is done, the command and everything it started get TERM,
+// and KILL after the grace period. Processes it leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -190,7 +184,6 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	return nil
 }
 
-// runner returns the command runner, created on first use.
 func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +196,7 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// endLeftBehind stops processes left behind by steps of some versions: TERM, then KILL after the grace period or in a
-// hurry.
+// endLeftBehind stops processes left behind by steps of some versions.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands

@@ -12,7 +12,6 @@ var (
 	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it ends")
 	// ErrStopped means that the app is stopping.
 	ErrStopped = errors.New("the environment is stopping")
-	// errAborted means that a user aborted the deployment.
 	errAborted = errors.New("the deployment was aborted")
 )
 
@@ -20,7 +19,7 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// turn allows one change at a time. A deployment cancels a lesser change; all other concurrent changes are rejected.
+// turn allows one change at a time. A deployment cancels a lesser change; other concurrent changes are rejected.
 type turn struct {
 	token chan struct{} // its holder may make a change
 	// stopping is done when the app stops.
@@ -39,7 +38,6 @@ func newTurn() *turn {
 	return t
 }
 
-// changeKind is the purpose of a change.
 type changeKind int
 
 const (
@@ -48,9 +46,9 @@ const (
 	toDeploy
 )
 
-// begin starts a change and returns end, which ends it. A deployment waits for a start and cancels a change of size;
-// otherwise begin returns [ErrBusy] during another change. The returned context ends with ctx, with the cause
-// [ErrStopped] when the app stops, and with the cause [ErrBusy] when a deployment cancels the change.
+// begin starts a change, which end ends. A deployment waits for a start and cancels a change of size; otherwise begin
+// returns [ErrBusy] during another change. The cause of the returned context is [ErrStopped] when the app stops, and
+// [ErrBusy] when a deployment cancels the change.
 func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
@@ -70,7 +68,7 @@ func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, e
 	return ctx, func() { t.pass(kind); detach(); cancel(nil) }, nil
 }
 
-// stop cancels the change in progress and takes the turn for shutdown, which ends with end.
+// stop cancels the change in progress and takes the turn for shutdown.
 func (t *turn) stop() (end func()) {
 	t.endNow()
 	<-t.token

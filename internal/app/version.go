@@ -20,24 +20,23 @@ import (
 // version is one deployed version of the app.
 type version struct {
 	number int
-	// bundle is nil for a command without a folder. command is empty if the bundle's Procfile defines it.
+	// bundle may be nil. command is empty if the bundle's Procfile defines it.
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files are the folder's files after the steps ran. read are the files that are read when a version is opened,
-	// before the steps ran.
+	// files are the folder's files after the steps ran, and read the files read before.
 	files, read map[string]string
 	// copied are the files of the source folder when it was copied, or nil.
 	copied map[string]string
-	// facts is the number under which get-config's answers are published: the version its processes were started for.
+	// facts identifies get-config's answers: the version its processes were started for.
 	facts int
-	// configOnly means that only settings differ from the previous version.
+	// configOnly means that only settings changed.
 	configOnly bool
-	// unpacked means that its folder was created for this deployment, from an archive or a folder.
+	// unpacked means that its folder was created for this deployment.
 	unpacked bool
 	// restart means that it repeats the previous version on request.
 	restart bool
-	// change is the difference between its settings and the ones before.
+	// change is the difference to the previous settings.
 	change config.Change
 }
 
@@ -51,7 +50,6 @@ func (v version) String() string {
 
 func (v version) isNumber(number int) bool { return v.number == number }
 
-// dir returns its folder, or "".
 func (v version) dir() string {
 	if v.bundle == nil {
 		return ""
@@ -59,8 +57,7 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// recordFiles records the folder after the steps ran, to detect later changes. Files that are read earlier keep their
-// state from before the steps.
+// recordFiles records the folder after the steps ran, to detect later changes.
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -70,8 +67,8 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles returns the files added, removed or modified since [version.recordFiles], or in the source folder
-// since it was copied, sorted. It omits cron.yaml and tendril.yaml, which are reloaded without a new version.
+// changedFiles returns the files changed since [version.recordFiles], or in the source folder since it was copied. It
+// omits cron.yaml and tendril.yaml, which are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -100,7 +97,7 @@ func areSettings(files []string) bool {
 	})
 }
 
-// readFiles returns the stamps of the files that are read when a version is opened.
+// readFiles covers the files that are read when a version is opened.
 func readFiles(dir string) map[string]string {
 	files := fileStamps(dir)
 	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
@@ -111,7 +108,6 @@ func isRead(name string) bool {
 	return name == "Procfile" || name == "Buildfile" || name == "env.yaml" || strings.HasPrefix(name, ".ebextensions/")
 }
 
-// maxFolderFiles is the maximum number of files a walk visits.
 const maxFolderFiles = 50_000
 
 // writtenFolders lists folders that apps and builds write to.
@@ -119,8 +115,8 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns size and modification time of the files in a folder, by slash-separated path. It skips folders
-// that apps and builds write to and unreadable files, and stops at maxFolderFiles.
+// fileStamps returns size and modification time of up to maxFolderFiles files, by slash-separated path. It skips
+// folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
@@ -145,8 +141,7 @@ func fileStamps(dir string) map[string]string {
 // versionFile is the file in the data directory with the last version number.
 const versionFile = "app.version"
 
-// versionNumbers numbers versions uniquely by keeping the last number in a file. Without a file, numbers restart with
-// each start of tendril.
+// versionNumbers numbers versions uniquely across restarts, if there is a file.
 type versionNumbers struct {
 	path string // "" for no file
 	log  *slog.Logger
@@ -166,7 +161,6 @@ func (v *versionNumbers) next() int {
 	return v.last
 }
 
-// readNumber returns the number in a file, or 0 if the file is missing.
 func readNumber(path string) (int, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return 0, err

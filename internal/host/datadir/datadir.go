@@ -15,17 +15,15 @@ import (
 // ErrUnsafe means that another user controls, or can control, the contents of the data directory.
 var ErrUnsafe = errors.New("unsafe data directory")
 
-// environments is the folder within the state folder that holds the environments' data directories.
 const environments = "environments"
 
-// Of returns the data directory of an environment in a state folder, or for "" the parent of all of them.
+// Of returns the data directory of an environment, or the parent of all of them for "".
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
-// Make creates the data directory with mode 0700, or checks who may write to an existing one. A symbolic link to a
-// directory is followed. The error wraps [ErrUnsafe] if another user owns or can write to the directory, and suggests
-// a command that fixes it.
+// Make creates the data directory with mode 0700. The error wraps [ErrUnsafe] if another user owns or can write to an
+// existing one. A symbolic link is followed.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)
@@ -36,7 +34,6 @@ func Make(dir string) error {
 	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
 }
 
-// check rejects a directory that users other than self and root control.
 func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	switch trust.Decide(mode, uid, gid, self) {
 	case trust.Owner:
@@ -49,8 +46,8 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens a file of the data directory for reading and writing, and creates it with mode 0600 if missing. It
-// rejects symbolic links and anything else that is not a regular file.
+// OpenFile opens or creates a file of the data directory with mode 0600. It rejects symbolic links and irregular
+// files.
 func OpenFile(path string) (*os.File, error) {
 	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -70,8 +67,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Replace writes a file atomically: readers see either the previous or the new content. Files in the data directory
-// use mode 0600.
+// Replace writes a file atomically. Files in the data directory use mode 0600.
 func Replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -87,8 +83,7 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// CheckFile returns the error that [OpenFile] would return for a symbolic link or irregular file that is opened
-// elsewhere. A missing file is fine.
+// CheckFile rejects symbolic links and irregular files. A missing file is fine.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -106,8 +101,7 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or name another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether a mode gives others at most the right to traverse a folder. Such a folder was created by
-// tendril, so its mode is not an administrator's choice.
+// IsPassage reports whether others may at most traverse a folder, which means that tendril chose its mode.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
 // LetGroupPass gives a folder to a group, whose members may traverse but not list it.
@@ -118,8 +112,8 @@ func LetGroupPass(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// LetThrough lets a group traverse the data directory. If an administrator chose its mode, the group stays the same
-// and others may at most traverse it, since the contents belong to the owner alone.
+// LetThrough lets a group traverse the data directory. If an administrator chose its mode, others may traverse it,
+// but the group stays the same.
 func LetThrough(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -131,8 +125,7 @@ func LetThrough(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity records which directory and files some paths led to, to detect later whether open files have been
-// replaced.
+// Identity records files by path, to detect later whether open files have been replaced.
 type Identity []identified
 
 type identified struct {

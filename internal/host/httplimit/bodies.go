@@ -27,8 +27,8 @@ func NewBodies(total, most int64) *Bodies {
 	return &Bodies{room: semaphore.NewWeighted(total), most: most}
 }
 
-// Handler returns h with large bodies waiting for memory, which they keep until the request ends. Reading a body
-// fails with a [*queue.Error] if the wait takes too long.
+// Handler makes large bodies wait for memory, which they keep until the request ends. Reading a body fails with a
+// [*queue.Error] if that takes too long.
 func (b *Bodies) Handler(h http.Handler) http.Handler {
 	return &handler{h, b}
 }
@@ -38,8 +38,7 @@ type handler struct {
 	bodies *Bodies
 }
 
-// ServeHTTP passes small bodies on directly. It is separate from serveLarge to keep the stack of waiting requests
-// small.
+// ServeHTTP is separate from serveLarge to keep the stack of waiting requests small.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength >= 0 && r.ContentLength <= small {
 		h.Handler.ServeHTTP(w, r)
@@ -55,7 +54,6 @@ func (h *handler) serveLarge(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
-// body is a large body, or one of unknown length.
 type body struct {
 	io.ReadCloser
 	bodies  *Bodies
@@ -64,8 +62,8 @@ type body struct {
 	claimed int64 // bytes, the most it can need; 0 while it is small
 }
 
-// Read reserves memory once the body turns out not to be small. It reserves everything at once, since two bodies that
-// each held half would block each other.
+// Read reserves all memory once the body turns out not to be small. Two bodies that each held half would block each
+// other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:

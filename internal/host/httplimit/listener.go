@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// grace is how long a connection must be idle before it can be closed for a new one. A client that has just connected
-// or received a response is about to send its next request.
+// grace is how long a connection must be idle before it can be closed. Until then the client is about to send its
+// next request.
 const grace = 100 * time.Millisecond
 
-// Limits are the limits for the clients of one server.
+// Limits are the limits of one server.
 type Limits struct {
-	// Connections is the maximum number of connections, not counting one waiting to be accepted. Another machine may
-	// hold half of them.
+	// Connections is the maximum number of connections. A remote machine may hold half of them.
 	Connections int
 	// Bodies limits the memory of request bodies. It is nil if the server does so itself.
 	Bodies *Bodies
 	// Anonymous reports whether a request's headers lack valid credentials. It is nil if callers need none.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is exempt from the limit on anonymous requests. Its response must be short.
+	// Probe reports whether a request is exempt from the limit on anonymous requests.
 	Probe func(*http.Request) bool
 	// Full is called when there is no room for a new connection. It may be nil.
 	Full func()
 }
 
-// listener limits the connections of one server.
 type listener struct {
 	net.Listener
 	limits   Limits
@@ -57,11 +55,9 @@ type connection struct {
 	givenUp atomic.Bool   // closed for another connection; further requests are not answered
 }
 
-// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext; the server must serve the
-// returned listener and no other.
+// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	limited := &listener{Listener: l, limits: limits, changed: make(chan struct{}, 1),
 		conns: map[net.Conn]*connection{}, peers: map[netip.Addr]int{}}
@@ -87,8 +83,8 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until there is room for the next connection. If a remote machine already uses its whole share, its new
-// connection is closed.
+// Accept waits until there is room for the next connection. It closes connections of machines that use their whole
+// share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	for ; err == nil && !l.makeRoomOf(conn); conn, err = l.Listener.Accept() {
@@ -105,9 +101,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// awaitRoom waits for room, initially for the given time, and returns false if the listener is closed first.
-// Meanwhile responses ask clients to close their connections, so that no connection is closed while its next request
-// is in transit.
+// awaitRoom waits for room, initially for the given time, and returns false if the listener is closed. Meanwhile
+// responses ask clients to close, so that no connection is closed while its next request is in transit.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -128,7 +123,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 }
 
 // makeRoom reports whether another connection may be served, closing the longest idle one if necessary. Otherwise it
-// returns how long the grace of the oldest idle connection lasts, or an hour if none is idle.
+// returns how long to wait for the oldest idle connection.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -151,8 +146,7 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomOf reports whether the connection's machine may have another connection, closing its longest idle one if
-// necessary. The local machine, which all its users share, has no limit of its own.
+// makeRoomOf does the same for the connection's machine. The local machine has no limit of its own.
 func (l *listener) makeRoomOf(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -202,7 +196,7 @@ func end(conn net.Conn) {
 	conn.Close()
 }
 
-// count adjusts the number of connections of a machine. The caller holds the lock.
+// count requires the lock.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {

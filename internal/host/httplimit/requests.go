@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// discardTime is how long the unread body of an anonymous request is accepted after the response, for clients that
-// send everything before they read.
+// discardTime is how long an unread body is accepted after the response, for clients that send everything first.
 const discardTime = time.Second
 
-// ServeHTTP answers one request. If the connection was given up, the client resends its request elsewhere, so this
-// one is dropped.
+// ServeHTTP drops requests on connections that were given up, since their clients resend them.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.givenUp.Load() {
 		panic(http.ErrAbortHandler)
@@ -25,8 +23,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.requests.ServeHTTP(w, r)
 }
 
-// serveAnonymous answers a request without valid credentials, ignoring its body and closing its connection. Few such
-// requests are served at once, to keep connections for probes and known callers.
+// serveAnonymous answers a request without valid credentials, ignoring its body. Few are served at once, to keep
+// connections for probes and known callers.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -39,7 +37,7 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 				http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { _ = rc.Flush() }() // a client that does not read counts as anonymous meanwhile
+		defer func() { _ = rc.Flush() }() // a client that does not read counts toward the limit meanwhile
 	}
 
 	bodiless := r.WithContext(r.Context()) // the server discards the original's body

@@ -18,8 +18,7 @@ var ErrInUse = errors.New("is in use")
 // ErrReachable means that an address meant to be local can be reached from other machines.
 var ErrReachable = errors.New("not a local address")
 
-// TCP listens on an address. With localOnly it returns [ErrReachable] if other machines can reach the bound address,
-// since a name may resolve to any address.
+// TCP listens on an address. With localOnly it returns [ErrReachable] if other machines can reach the bound address.
 func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -38,14 +37,13 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Address returns the address a TCP listener is bound to.
+// Address returns the bound address of a TCP listener.
 func Address(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 }
 
-// Local returns the address at which this machine reaches a TCP listener: a loopback address if it is bound to every
-// address.
+// Local returns the address at which this machine reaches a TCP listener.
 func Local(l net.Listener) string {
 	bound := Address(l)
 	if bound.Addr().IsUnspecified() {
@@ -102,7 +100,6 @@ func Unix(path string) (net.Listener, error) {
 	return socketListener{l, path}, nil
 }
 
-// socketListener removes its socket when closed.
 type socketListener struct {
 	net.Listener
 	path string
@@ -123,7 +120,6 @@ func CloseAll(listeners []net.Listener) error {
 }
 
 // Merge returns a listener that accepts connections from all given listeners and has the address of the first.
-// Closing it closes them all.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]
@@ -135,7 +131,6 @@ func Merge(listeners []net.Listener) net.Listener {
 	return m
 }
 
-// merged accepts connections from several listeners.
 type merged struct {
 	listeners []net.Listener
 	accepted  chan acceptance

@@ -22,14 +22,12 @@ const header = "X-Tendril-Challenge"
 // refused is the response of a server that does not know the client's secret.
 const refused = "refused"
 
-// patience is how long a server may take to prove itself.
 const patience = 10 * time.Second
 
 // Error means that a server did not prove that it knows the secret. It received nothing but the challenge.
 type Error struct {
 	Address string
-	// Other reports whether the server said it has another secret. Otherwise it is an older version or another
-	// program.
+	// Other means that the server has another secret. Otherwise it is an older version or another program.
 	Other bool
 	cause error
 }
@@ -45,11 +43,11 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns why the challenge got no response, or nil if it got one.
+// Unwrap returns why the challenge got no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Require returns a copy of t that uses a connection only after the server has proved that it knows the secret. It is
-// meant for http URLs.
+// Require returns a copy of t for http URLs that uses a connection only after the server has proved that it knows the
+// secret.
 func Require(t *http.Transport, secret string) *http.Transport {
 	t = t.Clone()
 	dial := t.DialContext
@@ -71,7 +69,6 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	return t
 }
 
-// challenge requests the proof on a new connection.
 func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	address := canonical(conn.RemoteAddr())
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -100,8 +97,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange sends a challenge and returns the answer, or "" if the server does not support challenges or closes the
-// connection after its response.
+// exchange returns the answer to a challenge, or "" if the server does not support challenges.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err

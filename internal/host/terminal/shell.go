@@ -9,8 +9,7 @@ import (
 const shellSafe = "_-./:@%+,"
 
 // ShellWord quotes text as one word of bash, zsh or ksh, so that a suggested command can be typed even if it contains
-// untrusted text. Invisible characters, including line ends, are escaped as in [Plain]. A word that begins with "-"
-// still looks like an option, so put it after "--".
+// untrusted text. A word that begins with "-" still looks like an option, so put it after "--".
 func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))

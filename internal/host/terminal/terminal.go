@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain escapes everything unprintable in text. Line ends and tabs are kept if lines is true.
+// Plain escapes everything unprintable. Line ends and tabs are kept if lines is true.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -24,7 +24,6 @@ func Plain(text string, lines bool) string {
 	return b.String()
 }
 
-// isPlain reports whether text is ASCII that needs no escaping.
 func isPlain(text string, lines bool) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c > '~') && !(lines && (c == '\n' || c == '\t')) {
@@ -47,8 +46,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	}
 }
 
-// Writer escapes everything written to it and passes it on. Line ends and tabs are kept. Each Write must contain
-// complete characters, since a partial one is escaped.
+// Writer escapes everything written to it except line ends and tabs. Each Write must contain complete characters.
 type Writer struct {
 	To io.Writer
 	// Colors lets sequences through that set a color or brightness, but none that hides text.
@@ -82,8 +80,7 @@ func (w *Writer) escape(p []byte) []byte {
 	return []byte(b.String())
 }
 
-// safeColors reset, brighten, dim or color text. Black and background colors are missing because they can make text
-// unreadable.
+// safeColors omits black and background colors, which can make text unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
 // colorLength returns the length of the color sequence at the start of p, or 0.

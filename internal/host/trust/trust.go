@@ -12,7 +12,6 @@ import (
 
 // Error means that other users control the contents of a file or folder.
 type Error struct {
-	// Path names the file or folder.
 	Path string
 	// Text names the other users: "it belongs to the user alice".
 	Text string
@@ -25,8 +24,7 @@ type Error struct {
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls or can replace a file, and nil otherwise. Missing files are not
-// checked.
+// File returns an [*Error] if another user controls a file. Missing files are not checked.
 func File(path string) error {
 	for _, at := range []string{path, filepath.Dir(path)} {
 		if err := check(at); err != nil {
@@ -40,11 +38,9 @@ func File(path string) error {
 	return check(filepath.Dir(real))
 }
 
-// mostChecked is the maximum number of files [Folder] checks.
 const mostChecked = 2000
 
-// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside, and nil
-// otherwise. Missing files are not checked.
+// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside.
 func Folder(dir string, inside ...string) error {
 	if err := check(dir); err != nil {
 		return err
@@ -91,8 +87,7 @@ func Owns(info fs.FileInfo) bool {
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// judge returns an [*Error] if users other than self and root control a file or folder. In a folder with the sticky
-// bit nobody can replace another user's file.
+// judge ignores write access to a folder with the sticky bit, in which users cannot replace each other's files.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -109,10 +104,10 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others is the group of other users that controls a file or folder.
+// Others is the group of other users in control of a file or folder.
 type Others int
 
-// Nobody else, its owner, every local user, or the members of its group.
+// Other users in control: none, the owner, every local user, or the members of the group.
 const (
 	Nobody Others = iota
 	Owner
@@ -120,8 +115,8 @@ const (
 	Group
 )
 
-// Decide returns which users besides self control a file or folder with this mode, owner and group. Root is always
-// trusted, and so is write access for the user's private group, recognized by a GID equal to the UID.
+// Decide returns which users besides self control a file or folder. Root is trusted, and so is the user's private
+// group, recognized by a GID equal to the UID.
 func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
 	switch {
 	case uid != self && uid != 0:

@@ -18,9 +18,8 @@ type Certificate struct {
 	Left    time.Duration
 }
 
-// LookAtCertificate returns the expiry of the certificate in a file with its private key in another file. Without a
-// key, the file contains certificate authorities and the earliest expiry counts. It returns false if the files cannot
-// be used; the server then keeps using the ones it read before.
+// LookAtCertificate returns the expiry of a certificate with its private key in another file. Without a key, the
+// earliest expiry of the certificate authorities in the file counts. It returns false if the files cannot be used.
 func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {
@@ -30,7 +29,7 @@ func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 		}
 		c.Expires = pair.Leaf.NotAfter
 	} else {
-		text, _ := os.ReadFile(file) // an unreadable file has no certificate
+		text, _ := os.ReadFile(file)
 		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 			authority, err := x509.ParseCertificate(block.Bytes)
 			if err != nil {
@@ -45,7 +44,7 @@ func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// certificateEnds is how long before expiry a certificate is reported. The log uses the same limit.
+// certificateEnds is how long before expiry a certificate is reported, here and in the log.
 const certificateEnds = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {

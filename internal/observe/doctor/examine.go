@@ -56,7 +56,6 @@ func (f *findings) judgeHealth(facts *Facts) {
 	}
 }
 
-// judgeLocalUsers reports other users of this machine who can use the queues.
 func (f *findings) judgeLocalUsers(facts *Facts) {
 	const id = "local-users"
 	open := "every user of this machine may use the queues at " + facts.OpenEndpoint
@@ -100,7 +99,6 @@ func defaulted(text, otherwise string) string {
 	return text
 }
 
-// judgePermissions reports each feature that lacks a permission.
 func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	const policy = "print the policy that the role needs, and attach it: tendril check --iam > policy.json"
 	if unchecked != "" {
@@ -262,7 +260,7 @@ func bytes(n int64) string {
 	}
 }
 
-// fewFiles is the minimum number of files that should remain for clients of the queues and the console.
+// fewFiles is the minimum number of files that should remain for clients.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
@@ -292,8 +290,7 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares this program with the running one. binary is the path of the running program if it is a different
-// file, or "" if it is the same or unknown.
+// Versions compares this program with the running one. binary is its path if it is a different file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

@@ -2,33 +2,29 @@ package doctor
 
 import "time"
 
-// Facts are the known facts about an environment and its machine. Unknown parts have their zero value.
+// Facts are the known facts about an environment and its machine. Unknown parts are zero.
 type Facts struct {
-	// Running reports whether the facts describe a running process rather than a planned start.
+	// Running distinguishes a running process from a planned start.
 	Running bool
-	// Health lists the causes that affect or explain the health of the running environment. HealthStatus is its
-	// one-word status, or "" if unknown.
+	// Health lists the causes of the health status, which is "" if unknown.
 	Health       []Cause
 	HealthStatus string
-	// Queues are the queues the environment works on.
-	Queues []Queue
+	Queues       []Queue
 	// Apps are the targets messages are posted to.
 	Apps []App
 	// Problems are failures while collecting the other facts.
 	Problems []Problem
-	// Permissions are the role's permissions on AWS. Unchecked is the reason if they are unknown, else "".
-	Permissions []Permission
-	Unchecked   string
-	Clocks      []Clock
-	Proxies     []Proxy
-	Ports       []Port
-	// Certificates are the files in use.
+	// Unchecked is why Permissions are unknown, or "".
+	Permissions  []Permission
+	Unchecked    string
+	Clocks       []Clock
+	Proxies      []Proxy
+	Ports        []Port
 	Certificates []Certificate
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is the address at which every local user can use the queues, or "". OtherUsers are the local users
-	// other than this one who can log in.
+	// OpenEndpoint is the address at which every local user can use the queues, or "". OtherUsers can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -41,16 +37,16 @@ type Cause struct {
 
 // Queue is a queue with its settings.
 type Queue struct {
-	// Name, URL and OnSQS identify the queue. Several reports whether there are other queues.
+	// Several reports whether there are other queues.
 	Name    string
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Managed reports whether 'tendril up' creates it, and Missing whether it does not exist now.
+	// Managed means that 'tendril up' creates it, and Missing that it does not exist now.
 	Managed, Missing bool
-	// Attributes are the queue's SQS attributes by name, or nil if unknown.
+	// Attributes are the SQS attributes by name, or nil if unknown.
 	Attributes map[string]string
-	// Dead is the dead-letter queue. It is nil if there isn't one or it is unknown.
+	// Dead is nil if there is no dead-letter queue or it is unknown.
 	Dead  *DeadLetterQueue
 	Times Times
 }
@@ -58,9 +54,8 @@ type Queue struct {
 // DeadLetterQueue is a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
-	// Missing reports that the redrive policy names a queue that does not exist.
-	Missing bool
-	// Attributes are the queue's SQS attributes by name, or nil if unknown.
+	// Missing means that the redrive policy names a queue that does not exist.
+	Missing    bool
 	Attributes map[string]string
 }
 
@@ -69,11 +64,11 @@ type Times struct {
 	// Visibility is the visibility timeout of each receive. Retention is how long a message is tried after its first
 	// receive.
 	Visibility, Retention time.Duration
-	// Attempt is the maximum duration of an attempt without a response; 0 skips the check. AttemptText names the
-	// settings it results from.
+	// Attempt is the maximum duration of an attempt without a response; 0 skips the check. AttemptText names its
+	// settings.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay between an attempt, starting with 1, and the next one. Nil skips the check.
+	// Pause returns the longest delay after an attempt, starting with 1. Nil skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries is the receive count that applies if the queue has no redrive policy.
 	MaxRetries int
@@ -83,17 +78,16 @@ type Times struct {
 
 // App is a target of messages.
 type App struct {
-	// Target is its URL or command. Own reports whether tendril starts it.
+	// Target is its URL or command. Own means that tendril starts it.
 	Target string
 	Own    bool
-	// Problem is why it does not respond, or "". Remedy is a command that fixes it, if known.
+	// Problem is why it does not respond, or "". Remedy fixes it, if known.
 	Problem, Remedy string
 }
 
-// Problem is a problem that needs no further check, such as an unreachable service. ID identifies it to programs.
+// Problem is a problem that needs no further check. ID identifies it to programs.
 type Problem struct{ ID, What, Why, Remedy string }
 
-// Permission reports whether the role may perform an action on AWS.
 type Permission struct {
 	Action, Resource string
 	// Feature is the purpose: the Sid of the statement in the policy.
@@ -101,7 +95,7 @@ type Permission struct {
 	Allowed bool
 }
 
-// Clock is the clock of a server, known from the Date header of its response.
+// Clock is the clock of a server, known from the Date header.
 type Clock struct {
 	Server string
 	// Ahead is how far it is ahead of this machine's clock, to about a second.
@@ -112,17 +106,17 @@ type Clock struct {
 
 // Proxy is a server between tendril and the app.
 type Proxy struct {
-	// Target is the app behind it, Name the proxy program, and Where its file and line; "" for the default.
+	// Where is the file and line with the timeout, or "" for the default.
 	Target, Name, Where string
-	// Timeout is how long it waits for the app, and Attempt how long tendril waits.
+	// Timeout and Attempt are how long the proxy and tendril wait for the app.
 	Timeout, Attempt time.Duration
 }
 
 // Port is an address the environment listens on.
 type Port struct {
-	// Name is a short name, Option the option that sets it, Use its purpose, and At the address.
+	// Option sets the address At. Use is its purpose.
 	Name, Option, Use, At string
-	// Holder is the process that listens there now, or "". Set reports whether the option was set explicitly.
+	// Holder is the process that listens there now, or "". Set means that the option was set explicitly.
 	Holder string
 	Set    bool
 	// Free is the address 'tendril up' uses instead, or "".
@@ -148,15 +142,14 @@ type Disk struct {
 
 // OpenFiles is the number of files the process may open.
 type OpenFiles struct {
-	// Limit is 0 if unknown. Needed is the number used by deliveries, app and queues.
+	// Limit is 0 if unknown.
 	Limit, Needed int
 }
 
 // Zones are the time zones of the machine.
 type Zones struct {
-	// Looked reports whether they were checked. System is the folder of the system's database, or "".
+	// Looked means that they were checked. System is the folder of the system's database, or "".
 	Looked bool
 	System string
-	// App reports whether an app runs on this machine.
-	App bool
+	App    bool
 }

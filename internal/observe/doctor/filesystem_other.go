@@ -4,5 +4,5 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// networkFileSystem returns "" because the type is unknown on this system.
+// networkFileSystem is not supported on this system.
 func networkFileSystem(*unix.Statfs_t) string { return "" }

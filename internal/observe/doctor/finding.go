@@ -32,7 +32,7 @@ type Finding struct {
 // Examination is the list of findings about one environment.
 type Examination struct {
 	Environment string `json:"environment"`
-	// Running reports whether a running process was examined rather than a planned start.
+	// Running distinguishes a running process from a planned start.
 	Running bool `json:"running"`
 	// Findings are ordered by level, worst first.
 	Findings []Finding `json:"findings"`
@@ -46,7 +46,6 @@ func (e *Examination) Add(more ...Finding) {
 
 func rank(l Level) int { return slices.Index([]Level{Error, Warning, OK}, l) }
 
-// findings collects the results of the rules.
 type findings []Finding
 
 func (f *findings) ok(id, format string, args ...any) {
@@ -57,7 +56,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// shown formats a duration like an option: seconds as "90s", longer ones as "1h30m".
+// shown formats a duration like an option: "90s", "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:
@@ -78,5 +77,4 @@ func shown(d time.Duration) string {
 	return text
 }
 
-// seconds formats a duration in seconds, rounded up, for an option or attribute.
 func seconds(d time.Duration) string { return fmt.Sprint(int64((d + time.Second - 1) / time.Second)) }

@@ -82,16 +82,15 @@ func syncTime(dir string) (time.Duration, error) {
 
 // Answer is the information a server gives about itself.
 type Answer struct {
-	// Ahead is how far its clock is ahead of ours, to about a second. Dated reports whether that is known.
+	// Ahead is how far its clock is ahead of ours, to about a second, if Dated.
 	Ahead time.Duration
 	Dated bool
 	// Server is the name of the program, such as "nginx/1.22.1", or "".
 	Server string
 }
 
-// LookAtServer sends a HEAD request, which changes nothing on the server, and accepts any status. The target is an
-// http or https URL, or unix: and the path of a socket. The transport selects proxy and certificates, and is
-// modified.
+// LookAtServer sends a HEAD request and accepts any status. The target is an http or https URL, or unix: and the path
+// of a socket. The transport is modified.
 func LookAtServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -129,11 +128,10 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 	return a, nil
 }
 
-// nginxTimeout is nginx's default timeout for an app.
 const nginxTimeout = 60 * time.Second
 
-// LookForProxy returns the proxy in front of target if server, the Server header of its response, names one. Its
-// timeout is the shortest one in the files that match the patterns.
+// LookForProxy returns the proxy in front of target if the Server header of its response names one. Its timeout is
+// the shortest one in the files that match the patterns.
 func LookForProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
@@ -191,8 +189,7 @@ func LookForZones() Zones {
 	return z
 }
 
-// LookAtAddress connects to an address and closes the connection. The address is a host and port, or unix: and a
-// path. The error explains why nothing responds there.
+// LookAtAddress connects to a host and port, or to unix: and a path, and closes the connection.
 func LookAtAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {

@@ -16,7 +16,7 @@ const QueueFits = "queue"
 const maxRetention = 14 * 24 * time.Hour
 
 // Examine returns the findings about a queue, unordered. Missing attributes are not judged, except for the redrive
-// policy, which SQS omits if there is none.
+// policy, which SQS omits if there isn't one.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {
@@ -49,7 +49,6 @@ func (q *Queue) examine(running bool) []Finding {
 	return e.found
 }
 
-// queueExamination collects the findings about one queue.
 type queueExamination struct {
 	queue   *Queue
 	running bool
@@ -60,7 +59,6 @@ func (q *queueExamination) add(level Level, id, what, why, remedy string) {
 	q.found.add(level, id, "queue "+q.queue.Name+": "+what, why, remedy)
 }
 
-// setting returns the command or setting that changes an option for the queue.
 func (q *queueExamination) setting(option string, d time.Duration) string {
 	value := seconds(d) + "s"
 	switch {
@@ -73,12 +71,10 @@ func (q *queueExamination) setting(option string, d time.Duration) string {
 	return fmt.Sprintf("tendril up --%s=%s", option, value)
 }
 
-// attribute returns the command that changes an attribute of a queue on Amazon SQS.
 func attribute(url, name, value string) string {
 	return fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes %s=%s", url, name, value)
 }
 
-// times compares the visibility timeout with the duration of an attempt.
 func (q *queueExamination) times() {
 	switch {
 	case q.queue.Times.Attempt == 0:
@@ -93,7 +89,6 @@ func (q *queueExamination) times() {
 	}
 }
 
-// attempts compares the total time of all attempts with the retention period.
 func (q *queueExamination) attempts() {
 	most := q.queue.Times.MaxRetries
 	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
@@ -129,7 +124,6 @@ func (q *queueExamination) attempts() {
 		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
 }
 
-// redrive checks the redrive policy.
 func (q *queueExamination) redrive() {
 	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
 	dead, most := queue.ParseRedrivePolicy(policy)
@@ -180,7 +174,6 @@ func deadName(name string) string {
 	return name + "-dead"
 }
 
-// deadLetters compares the retention periods of the queue and its dead-letter queue.
 func (q *queueExamination) deadLetters() {
 	if q.queue.Dead == nil {
 		return
@@ -209,7 +202,6 @@ func (q *queueExamination) deadLetters() {
 		attribute(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
-// retention compares the retention periods of the worker and the queue.
 func (q *queueExamination) retention() {
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
@@ -225,7 +217,6 @@ func (q *queueExamination) retention() {
 	}
 }
 
-// facts adds notes on the behavior of this kind of queue.
 func (q *queueExamination) facts() {
 	if q.queue.Attributes["FifoQueue"] == "true" {
 		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so a "+

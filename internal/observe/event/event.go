@@ -39,7 +39,7 @@ type Event struct {
 	Fields map[string]string
 }
 
-// Listener receives events. Happened must return quickly and may be called concurrently.
+// Listener receives events. Happened must return quickly and be safe for concurrent use.
 type Listener interface{ Happened(Event) }
 
 type kindKey struct{}
@@ -49,7 +49,7 @@ func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any)
 	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }
 
-// KindOf returns the kind of event in the context of a log record, or "" if the record is not an event.
+// KindOf returns the kind of event in a log record's context, or "".
 func KindOf(ctx context.Context) Kind {
 	k, _ := ctx.Value(kindKey{}).(Kind)
 	return k

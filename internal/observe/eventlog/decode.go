@@ -12,8 +12,8 @@ const (
 	maxID   = 1 << 53  // largest integer that every JSON reader represents exactly
 )
 
-// decode calls take for each event until it returns false. It skips malformed lines, which a killed process or a
-// power failure may leave behind.
+// decode calls take for each event until it returns false. It skips malformed lines, left behind by a kill or power
+// failure.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {

@@ -11,7 +11,7 @@ const maxField = 1 << 10
 
 // Event is one stored event.
 type Event struct {
-	// ID is larger than the IDs of all earlier events, including earlier runs of the environment.
+	// ID increases, also across runs of the environment.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // one of [event.Kinds]
@@ -25,7 +25,7 @@ type Query struct {
 	Range
 	Kinds []string  // nil for all
 	Since time.Time // earliest time; zero for no limit
-	// Match must occur in the text or a field's value, ignoring case. "" matches every event.
+	// Match must occur in the text or a field's value, ignoring case.
 	Match string
 }
 
@@ -46,7 +46,6 @@ func (e *Event) contains(lower string) bool {
 	return false
 }
 
-// bounded returns a copy of fields with long values truncated.
 func bounded(fields map[string]string) map[string]string {
 	if len(fields) == 0 {
 		return nil

@@ -20,8 +20,7 @@ const Own = "tendril"
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own], or the name of an app process, such as "web-2". Stream is its "stdout" or "stderr", and ""
-	// for tendril.
+	// Process is [Own], or an app process such as "web-2". Stream is its "stdout" or "stderr".
 	Process string     `json:"process"`
 	Stream  string     `json:"stream,omitempty"`
 	Level   slog.Level `json:"level"` // Info for output of processes
@@ -39,13 +38,13 @@ type LineQuery struct {
 	Match   string     // must occur in the text, ignoring case; "" matches every line
 }
 
-// Matches reports whether a line is selected, ignoring the range.
+// Matches ignores the range.
 func (q *LineQuery) Matches(l *Line) bool {
 	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// IsOf reports whether a process has this name or is a replica of it, such as "web-2" of "web".
+// IsOf reports whether a process has this name or is a replica of it.
 func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
@@ -55,8 +54,7 @@ func IsOf(process, name string) bool {
 // Lines holds the last lines in memory. It is safe for concurrent use.
 type Lines struct{ tail tail[Line] }
 
-// NewLines returns empty Lines. IDs start at the current time in milliseconds, so that they increase across restarts
-// and followers miss no line.
+// NewLines returns empty Lines. IDs start at the current time in milliseconds, to increase across restarts.
 func NewLines() *Lines {
 	return &Lines{tail[Line]{most: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }

@@ -24,7 +24,6 @@ const (
 	OlderFailuresFile = "failures.1.ndjson"
 )
 
-// files are the paths of a log's two files.
 type files struct{ current, older string }
 
 func eventFiles(dir string) files {
@@ -33,8 +32,7 @@ func eventFiles(dir string) files {
 
 const (
 	maxSegment = 4 << 20 // bytes per file
-	// heldEvents is the number of events kept in memory for followers, and the maximum waiting for an unwritable
-	// disk.
+	// heldEvents is the number of events kept in memory for followers or while the disk is not writable.
 	heldEvents = 512
 	// tailBytes is how much of each file is read at startup.
 	tailBytes  = 256 << 10
@@ -61,12 +59,11 @@ type Log struct {
 	failing bool
 }
 
-// Open opens the log in an existing data directory for appending. failed receives a problem with the files once, and
-// nil when writing works again; until then the newest events stay in memory. failed may be nil.
+// Open opens the log in an existing data directory. failed, which may be nil, receives a write error once, and nil
+// when writing works again. Until then the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens the log of failed deliveries, which is stored next to the event log in the same format. The
-// caller defines the contents of its events.
+// OpenFailures opens the log of failed deliveries next to the event log.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -107,7 +104,7 @@ func (l *Log) Newest() (e Event, found bool) {
 	return entries[len(entries)-1], true
 }
 
-// Happened records an event with the current time. It does not wait for the disk.
+// Happened is [Log.Add] for the event package.
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
 // Add records an event with the current time. It does not wait for the disk.
@@ -159,7 +156,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// Close writes pending events and closes the file. Later events are not written.
+// Close writes pending events and closes the file.
 func (l *Log) Close() error {
 	close(l.stop)
 	<-l.stopped
@@ -169,7 +166,6 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// write writes events until the log is closed.
 func (l *Log) write() {
 	defer close(l.stopped)
 	var retry <-chan time.Time
@@ -195,7 +191,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes pending events. Events that could not be written stay pending.
+// flush writes pending events. Unwritten events stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -245,7 +241,6 @@ func (l *Log) append(e *Event) error {
 	return nil
 }
 
-// openFile opens the current file for appending.
 func (l *Log) openFile() error {
 	f, err := datadir.OpenFile(l.files.current)
 	if err != nil {
@@ -265,15 +260,14 @@ func (l *Log) openFile() error {
 	return nil
 }
 
-// Read returns the events in a data directory selected by q, even while an environment is appending. A directory
-// without a log has no events.
+// Read returns the events in a data directory selected by q, even while an environment is appending.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
-// scan calls take for the events of both files in order of their IDs, until it returns false.
+// scan calls take for the events of both files in order, until it returns false.
 func scan(at files, take func(Event) bool) error {
 	current, err := openToRead(at.current) // open it first: it may become the older one
 	if err != nil {
@@ -302,7 +296,7 @@ func scan(at files, take func(Event) bool) error {
 	return nil
 }
 
-// openToRead opens a file, or returns an empty one if it is missing.
+// openToRead returns an empty file if it is missing.
 func openToRead(path string) (io.ReadSeekCloser, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return nil, err
@@ -316,12 +310,11 @@ func openToRead(path string) (io.ReadSeekCloser, error) {
 
 type empty struct{}
 
-// Read, Seek and Close implement an empty file.
 func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
 func (empty) Seek(int64, int) (int64, error) { return 0, nil }
 func (empty) Close() error                   { return nil }
 
-// readEnd returns the events at the end of a file, and whether these are all events.
+// readEnd returns the last events of a file, and whether these are all.
 func readEnd(path string) (events []Event, whole bool, err error) {
 	f, err := openToRead(path)
 	if err != nil {

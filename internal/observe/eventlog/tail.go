@@ -9,14 +9,13 @@ import (
 type Range struct {
 	// After and Before are exclusive limits for IDs. 0 means no limit.
 	After, Before int64
-	// Newest selects the newest entries, newest first, instead of the oldest, oldest first.
+	// Newest selects the newest entries, newest first, instead of the oldest.
 	Newest bool
 	Limit  int // maximum number; 0 means no limit
 }
 
 func (r *Range) includes(id int64) bool { return id > r.After && (r.Before == 0 || id < r.Before) }
 
-// entry is an element of a tail, with an ID and a size in bytes.
 type entry interface {
 	id() int64
 	size() int
@@ -25,7 +24,7 @@ type entry interface {
 func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
-// tail keeps the last entries of a sequence in memory and wakes waiters for the next one.
+// tail keeps the last entries of a sequence and wakes waiters for the next one.
 type tail[T entry] struct {
 	most, maxBytes int // maxBytes limits the sum of the entries' sizes
 
@@ -37,7 +36,7 @@ type tail[T entry] struct {
 	changed chan struct{} // closed when an entry is added
 }
 
-// add appends the entry created by with for the next ID.
+// add appends the entry created for the next ID.
 func (t *tail[T]) add(with func(id int64) T) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +49,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push appends an entry and drops the oldest ones beyond the limits. The caller holds the lock, unless the tail is
-// not shared yet.
+// push requires the lock, unless the tail is not shared yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
@@ -63,7 +61,6 @@ func (t *tail[T]) push(e T) {
 	}
 }
 
-// wait returns a channel that is closed when the next entry is added.
 func (t *tail[T]) wait() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,21 +70,19 @@ func (t *tail[T]) wait() <-chan struct{} {
 	return t.changed
 }
 
-// held returns the entries, and whether older ones were dropped.
 func (t *tail[T]) held() (entries []T, dropped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.entries), t.dropped
 }
 
-// selector collects the entries selected by a range from entries in order of IDs.
 type selector[T entry] struct {
 	Range
 	matches  func(*T) bool
 	selected []T
 }
 
-// take offers an entry, and returns false if no further entry can be selected.
+// take returns false if no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {

@@ -18,14 +18,14 @@ func known(v float64) Figure { return Figure{v, true} }
 
 // Reading is a measurement of the machine's resources.
 type Reading struct {
-	// CPU is the usage of all processors since the previous reading, in percent. It is unknown in the first reading.
+	// CPU is the usage of all processors since the previous reading, in percent.
 	CPU  Figure
 	Load Figure // average number of runnable tasks in the last minute
 	CPUs int    // number of processors
-	// MemoryFree is the available memory and Memory the total, in bytes.
+	// MemoryFree and Memory are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is the space available to ordinary users on the disk with Path, and Disk its size, in bytes.
+	// DiskFree is the space available to ordinary users, in bytes.
 	DiskFree Figure
 	Disk     float64
 	Path     string
@@ -42,10 +42,10 @@ type Host struct {
 // cpuTimes are seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
-// NewHost returns a host that measures the disk of a path, such as the data directory, or no disk for "".
+// NewHost returns a host that measures the disk of a path, or no disk for "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read returns a reading. Values this system does not report are unknown. CPU covers the time since the last call.
+// Read returns a reading. Values this system does not report are unknown.
 func (h *Host) Read() Reading {
 	r := Reading{CPUs: runtime.NumCPU(), Path: h.path}
 	var disk unix.Statfs_t
@@ -78,13 +78,11 @@ func (h *Host) Read() Reading {
 	return r
 }
 
-// cpuTimesOf sums busy and idle times. Guest time is already included in User and Nice.
 func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns the CPU usage between two readings in percent. It is unknown without an earlier reading or if too
-// little time has passed.
+// busyShare returns the CPU usage between two readings in percent, if enough time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths of a second, and individual counters may decrease.

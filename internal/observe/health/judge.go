@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// judge applies all rules. Its report still has to pass through steady.settle.
+// judge applies all rules, without smoothing.
 func judge(in inputs) Report {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
@@ -51,7 +51,6 @@ func judge(in inputs) Report {
 	return out
 }
 
-// grey returns a report with a grey status.
 func grey(s Status, cause string) Report {
 	r := Report{Status: s, Color: s.Color()}
 	r.because([]Cause{{s, cause}})

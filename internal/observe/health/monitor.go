@@ -15,31 +15,27 @@ import (
 // interval is the time between two rounds.
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. Sources are called only after startup, must return immediately and be safe for
+// Options configure a [Monitor]. Sources are called only after startup, must not block and must be safe for
 // concurrent use.
 type Options struct {
-	// Began is when startup began. StartLimit is how long the app may take to become ready; 0 means 10 min.
+	// StartLimit is how long the app may take to become ready after Began; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed when startup completes, AppReady when the app run by tendril first becomes ready, and
-	// Draining when a shutdown begins.
+	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when a
+	// shutdown begins.
 	Started, AppReady, Draining <-chan struct{}
-	// Host measures the machine.
-	Host *Host
+	Host                        *Host
 	// IgnoreClientErrors excludes 4xx responses.
 	IgnoreClientErrors bool
 
-	// Queues returns the state of each queue with a worker.
 	Queues func(now time.Time) []QueueState
-	// App returns the state of the app run by tendril, and false if there isn't one.
-	App func() (AppState, bool)
-	// Leader returns the state of the leadership for periodic tasks.
+	// App returns false if tendril runs no app.
+	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns periodic tasks that are paused or failing. Scaling returns why a group of instances keeps its
-	// size against this instance's wish, or "".
+	// Tasks returns paused or failing tasks. Scaling returns why the group keeps its size against this instance's
+	// wish, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
-	// DataDir returns the state of the data directory.
 	DataDir func() DataDirState
 	// Problems returns sentences about damaged or endless stored messages. It may be nil.
 	Problems func() []string
@@ -47,25 +43,21 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Monitor evaluates the health of the environment every ten seconds, and immediately after important changes. All
-// methods except Run are safe for concurrent use.
+// Monitor evaluates health every ten seconds and after important changes. All methods except Run are safe for
+// concurrent use.
 type Monitor struct {
 	opts Options
 
-	// deliveries counts recent deliveries.
 	deliveries window
-	// expired counts messages deleted after their retention period.
-	expired atomic.Int64
+	expired    atomic.Int64
 	// wasReady means that all targets have been ready at the same time.
 	wasReady atomic.Bool
-	// again requests an evaluation before the next round.
-	again chan struct{}
+	again    chan struct{}
 
 	// polls holds the failing queues by name.
 	pollsMu sync.Mutex
 	polls   map[string]pollFailure
 
-	// mu guards the state of evaluations.
 	mu        sync.Mutex
 	steady    steady
 	host      Reading // of the last round
@@ -118,8 +110,8 @@ func (m *Monitor) JudgeSoon() {
 	}
 }
 
-// Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app first becomes
-// ready, when a drain begins, after JudgeSoon, and when the app has been unready for too long.
+// Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app becomes ready, when
+// a drain begins, after JudgeSoon, and when the app has been unready for too long.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -152,8 +144,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge performs one evaluation and logs a change of the status. Only a round measures the machine and counts toward
-// the checks that must agree. An evaluation between rounds is kept only if it changes the status.
+// judge performs one evaluation and logs a change. Only a round measures the machine and counts toward the checks
+// that must agree.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -198,7 +190,7 @@ func (m *Monitor) logChange(r Report) {
 	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed", attrs...)
 }
 
-// changeLevel returns the log level of a status change. Changes between Ok and Info are unimportant.
+// changeLevel treats changes between Ok and Info as unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -321,7 +313,6 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	return in
 }
 
-// gather reads all inputs. The caller holds the lock.
 func (m *Monitor) gather(now time.Time) inputs {
 	if !isClosed(m.opts.Started) {
 		return m.starting(now)

@@ -9,17 +9,15 @@ import (
 type Check struct {
 	// Name is one word, such as "app" or "queue".
 	Name string `json:"name"`
-	// OK reports whether the condition holds.
-	OK bool `json:"ok"`
-	// Detail briefly explains a failure or observation.
+	OK   bool   `json:"ok"`
+	// Detail explains a failure or observation.
 	Detail string `json:"detail,omitempty"`
 }
 
 // maxSilence is how long the process may show no sign of life.
 const maxSilence = time.Minute
 
-// live checks that the process works at all. last is the time of the monitor's last round. It only considers problems
-// that a restart can fix, and passes before the first round.
+// live checks that rounds take place. It passes before the first one and ignores problems that a restart cannot fix.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -28,9 +26,8 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready checks whether this instance should be used: the app is ready, the queue was reached and no shutdown is in
-// progress. A shared queue that stops responding does not fail the check, since it would take all instances out of
-// service at once. The store of an embedded queue belongs to this instance.
+// ready checks whether this instance should be used. A shared queue that stops responding does not fail the check,
+// since it would take all instances out of service at once.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -41,7 +38,7 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// startup checks that the app has been ready once. Startup itself already fails if a queue is unreachable.
+// startup checks that the app has been ready once. An unreachable queue fails startup itself.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not been ready yet")),
@@ -51,7 +48,6 @@ func startup(in inputs) []Check {
 
 func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
 
-// store checks that embedded queues accept messages. It returns nil if they do.
 func store(in inputs) []Check {
 	if in.Queue.Failed == "" {
 		return nil

@@ -9,11 +9,10 @@ import (
 	"unicode"
 )
 
-// finding is the result of one rule.
 type finding struct {
 	status Status
 	cause  string
-	// certain findings are not smoothed: they are facts or counts, not momentary measurements.
+	// certain findings are facts or counts, which are not smoothed.
 	certain bool
 }
 
@@ -33,7 +32,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding about a measurement, or nothing if the status is "".
+// measured returns nothing if the status is "".
 func measured(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -41,7 +40,7 @@ func measured(s Status, format string, args ...any) []finding {
 	return []finding{{s, fmt.Sprintf(format, args...), false}}
 }
 
-// certain returns a finding that is not smoothed, or nothing if the status is "".
+// certain returns nothing if the status is "".
 func certain(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -49,10 +48,9 @@ func certain(s Status, format string, args ...any) []finding {
 	return []finding{{s, fmt.Sprintf(format, args...), true}}
 }
 
-// startLimit is the default maximum duration of startup or an operation.
 const startLimit = 10 * time.Minute
 
-// because formats a reason as a sentence that follows another one, or returns "". A leading name keeps its case.
+// because formats a reason as a following sentence. A leading name keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -87,8 +85,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notReadyGrace is how long an app that was ready may be unready before that is Severe. Until then it is a Warning,
-// since the app may only be restarting.
+// notReadyGrace is how long an app may be unready before that is Severe. Until then it may only be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -176,7 +173,6 @@ func stopRule(in *inputs) []finding {
 // Fewer than fewRequests in five minutes prove little, but fewFailures that form the majority deserve a Warning.
 const fewRequests, fewFailures = 10, 3
 
-// share returns a finding about the share of failed deliveries.
 func share(in *inputs, failed int64, words string, levels ...level) []finding {
 	total := in.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -283,7 +279,6 @@ func deadLetterRule(in *inputs) []finding {
 	return certain(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.queueAge())
 }
 
-// queueAge returns the age of the queue figures as a suffix.
 func (in *inputs) queueAge() string {
 	if in.Queue.Taken.IsZero() {
 		return ""
@@ -347,7 +342,7 @@ func leaderRule(in *inputs) []finding {
 		in.because(l.Error))
 }
 
-// failedRuns is the number of consecutive failed runs of a task that is a Warning. A single one is retried.
+// failedRuns is the number of consecutive failed runs that is a Warning. A single one is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -372,7 +367,6 @@ func taskRule(in *inputs) (found []finding) {
 	return found
 }
 
-// counted returns a number of things, and a single one without the number.
 func counted(n int, one string) string {
 	if n == 1 {
 		return one

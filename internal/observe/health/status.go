@@ -16,8 +16,8 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the status's value in Elastic Beanstalk's metric EnvironmentHealth. Pending and unknown statuses are
-// 5, Unknown.
+// Code returns the status's value in Elastic Beanstalk's metric EnvironmentHealth: 5, Unknown, for Pending and
+// unknown statuses.
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -47,7 +47,7 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits lists the statuses that are not grey, worst last. The first entry stands for all grey ones.
+// traits lists the statuses, worst last. The first entry stands for all grey ones.
 var traits = [...]struct {
 	status Status
 	color  Color
@@ -67,22 +67,21 @@ func (s Status) rank() int {
 // Color returns the color of a status, Grey if it is unknown.
 func (s Status) Color() Color { return traits[s.rank()].color }
 
-// ExitCode returns the exit code of a check with this status: 0 for Ok and Info, 1 for Warning, 2 for Degraded and
-// Severe, 3 for unknown.
+// ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, 3 for unknown.
 func (s Status) ExitCode() int { return traits[s.rank()].exit }
 
 // Report is the health of an environment.
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, worst first, and empty rather than nil. Details are the same with a status each.
+	// Causes are sentences, worst first, and never nil. Details add their statuses.
 	Causes  []string `json:"causes"`
 	Details []Cause  `json:"details,omitempty"`
 	// Since is when the status last changed.
 	Since time.Time `json:"since,omitzero"`
 
-	// certain is the rank of the worst status that does not depend on measurements, calm the rank of the worst green
-	// one, and green the causes that are green.
+	// certain is the rank of the worst status that does not depend on measurements, and calm the rank of the worst
+	// green one.
 	certain, calm int
 	green         []Cause
 }
@@ -93,7 +92,7 @@ type Cause struct {
 	Text   string `json:"text"`
 }
 
-// Each returns the causes with their statuses. If these are unknown, each has the report's status.
+// Each returns the causes with their statuses, or the report's status if these are unknown.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details

@@ -5,31 +5,28 @@ import (
 	"time"
 )
 
-// span is the time over which a status is smoothed, and votes the number of checks within it that make it worse.
+// span is the time over which a status is smoothed, and votes the number of checks that make it worse.
 const (
 	span  = time.Minute
 	votes = 3
 )
 
-// pastCheck is one earlier report.
 type pastCheck struct {
 	at     time.Time
 	report Report
 }
 
-// steady keeps a status from flapping. It is an immutable value: settle returns the next one. The zero value is the
-// state at startup.
+// steady keeps a status from flapping. It is an immutable value. The zero value is the state at startup.
 type steady struct {
 	checks []pastCheck
 	shown  Report
 }
 
-// settle takes the report of one check, about every ten seconds, and returns the report to display.
+// settle takes the report of one check and returns the report to display.
 //
 // The status becomes worse when three checks within a minute are at least that bad (or all, if there are fewer), and
-// better when all within a minute are better. Grey and certain statuses are displayed immediately. The causes are the
-// current ones. If the status is worse, past causes that made it so follow; while it is green, causes that are not
-// green are withheld, since they would contradict it.
+// better when all are better. Grey and certain statuses are displayed immediately. Past causes follow the current
+// ones while they hold the status. Causes that are not green are withheld while the status is green.
 func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	out := r
 	if r.Status.rank() == 0 {
@@ -60,8 +57,7 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	return s, out
 }
 
-// between prepares for a report between two checks. If it is at least as bad as the last check, it replaces that one,
-// so that one measurement does not count twice.
+// between prepares for a report between two checks, so that one measurement does not count twice.
 func (s steady) between(r Report) steady {
 	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
 		s.checks = s.checks[:n-1]
@@ -69,7 +65,6 @@ func (s steady) between(r Report) steady {
 	return s
 }
 
-// status returns the status to display.
 func (s steady) status(r Report) Status {
 	ranks := make([]int, 0, len(s.checks))
 	for _, c := range s.checks {
@@ -84,7 +79,7 @@ func (s steady) status(r Report) Status {
 	return traits[max(rank, r.certain, Ok.rank())].status
 }
 
-// agreed returns the rank that enough checks reach, or 0 if there are too few. ranks is sorted.
+// agreed returns the rank that enough checks reach, or 0. ranks is sorted.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
@@ -98,7 +93,7 @@ func (s steady) agreed(ranks []int) int {
 	return 0
 }
 
-// remembered returns the current causes and those that still hold the status.
+// remembered returns the current causes and those that hold the status.
 func (s steady) remembered(out Report) []Cause {
 	causes := slices.Clone(out.Details)
 	for _, c := range slices.Backward(s.checks) {

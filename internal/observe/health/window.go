@@ -15,7 +15,7 @@ type Class int
 // Classes of results. The zero value is NoAnswer.
 const (
 	NoAnswer  Class = iota // the app was reached but its response was late or broken
-	Success                // delivered, by whatever status counts as success
+	Success                // whatever the status
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
 	Other                  // any other unsuccessful status, such as a redirect
@@ -27,8 +27,7 @@ const (
 	classes
 )
 
-// ClassOf returns the class of an HTTP status; 0 is NoAnswer. It only knows 2xx as success, so callers handle other
-// successful statuses.
+// ClassOf returns the class of an HTTP status; 0 is NoAnswer. Callers must handle configured success codes.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -65,11 +64,11 @@ const (
 	steps       = 30 * perDoubling
 )
 
-// Latencies is a histogram of delivery durations. A count wraps around at 2^32, which [Latencies.Since] tolerates.
+// Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes in at most 20 KiB. The zero value is empty. It is safe for
-// concurrent use.
+// window counts the deliveries of the last five minutes in 20 KiB. The zero value is empty. It is safe for concurrent
+// use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -77,8 +76,7 @@ type window struct {
 }
 
 type bucket struct {
-	classes counts
-	// latencies covers answered deliveries.
+	classes   counts
 	latencies Latencies
 }
 
@@ -105,7 +103,6 @@ func (w *window) count(c Class, d time.Duration, now time.Time) {
 	}
 }
 
-// latencies returns the latencies since startup.
 func (w *window) latencies() Latencies {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,8 +137,7 @@ func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	return since
 }
 
-// Percentile returns the latency that a share, 0 to 1, of deliveries did not exceed, to within 10 percent. It returns
-// 0 for an empty histogram.
+// Percentile returns the latency that a share, 0 to 1, of deliveries did not exceed, to within 10 percent.
 func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {
@@ -156,7 +152,6 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 	return 0
 }
 
-// recent is how long past events are mentioned.
 const recent = 5 * time.Minute
 
 // increases tracks by name how much counters rose in the last five minutes.
@@ -167,14 +162,13 @@ type increase struct {
 	marks       []mark
 }
 
-// mark is the total at one time.
 type mark struct {
 	at    time.Time
 	total int64
 }
 
-// within takes the value of a counter and returns its increase over the last five minutes. before is the assumed
-// value before the first call. A falling counter was reset to 0.
+// within returns the increase of a counter over the last five minutes. before is the assumed value before the first
+// call. A falling counter was reset to 0.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

@@ -109,8 +109,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener logs why receiving stopped and when it resumed. If there are several reasons, it logs the first one,
-// once.
+// gateListener logs when receiving stops, with the first reason, and when it resumes.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged := ""

@@ -27,13 +27,12 @@ const (
 // Options configure a [Logger]. Only Out is required.
 type Options struct {
 	// Out receives whole lines.
-	Out io.Writer
-	// Format is the format of log lines.
+	Out    io.Writer
 	Format Format
 	// Color enables colors in Text and SQSD.
 	Color bool
-	// Level is the minimum level. From slog.LevelWarn on, successful deliveries, the banner and excerpts of the app's
-	// responses are omitted.
+	// Level is the minimum level. From slog.LevelWarn on, successful deliveries, the banner and excerpts of responses
+	// are omitted.
 	Level slog.Level
 	// PerSecond limits the lines per second about deliveries of one outcome; 0 means no limit.
 	PerSecond int
@@ -62,7 +61,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes durations in JSON as milliseconds, with the unit in the key: "retry_in_ms": 489.
+// inMillis writes durations as milliseconds, with the unit in the key.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -70,7 +69,6 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 	return slog.Int64(strings.TrimSuffix(a.Key, "_ms")+"_ms", a.Value.Duration().Milliseconds())
 }
 
-// quiet reports whether only warnings and errors are printed.
 func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
 // AppOutput prints one line of output from an app process.
@@ -95,8 +93,8 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows of names and values, unless the format is JSON or the level is above Info.
-// It reports whether the format has banners.
+// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which has no
+// banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -110,8 +108,7 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed logs, subject to sampling, that a message was not delivered because its payload or the task registry is
-// unavailable.
+// Postponed logs that a message's payload or the task registry is unavailable.
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
 		l.Warn("delivery postponed", "component", "worker", "message_id", id,
@@ -119,7 +116,6 @@ func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	}
 }
 
-// admit reports whether a line about a delivery may be printed now.
 func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 	ok, omitted := l.sampler.admit(outcome, now)
 	if omitted > 0 {
@@ -148,7 +144,6 @@ func (l *Logger) logOmitted(outcome queue.Outcome, lines int) {
 		slog.String("outcome", outcome.String()), slog.Int("lines", lines))
 }
 
-// levelOf returns the log level for deliveries with an outcome.
 func levelOf(outcome queue.Outcome) slog.Level {
 	if outcome == queue.Done {
 		return slog.LevelInfo

@@ -15,20 +15,19 @@ import (
 type Record struct {
 	At    time.Time
 	Level slog.Level
-	// Process is the app process that wrote the line to Stream. Both are "" for lines of tendril.
+	// Process is the app process that wrote the line to Stream, or "".
 	Process, Stream string
 	// Text is the line as on a terminal, without time and colors.
 	Text string
 }
 
-// observer receives lines and events.
 type observer struct {
 	lines  func(*Record)
 	events event.Listener
 }
 
-// Observe passes all further lines to lines: printed ones, and those from slog.LevelInfo on that are below the
-// configured level. Events also go to the listener. lines must return quickly and may be called concurrently.
+// Observe passes all further lines from slog.LevelInfo on to lines, and events also to the listener. lines must
+// return quickly and be safe for concurrent use.
 func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
 }
@@ -40,22 +39,18 @@ type observingHandler struct {
 	observer *atomic.Pointer[observer]
 }
 
-// Enabled reports whether a level is printed or observed.
 func (h *observingHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.Handler.Enabled(ctx, level) || level >= slog.LevelInfo && h.observer.Load() != nil
 }
 
-// WithAttrs returns a handler that adds attributes to each record.
 func (h *observingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &observingHandler{h.Handler.WithAttrs(attrs), h.text.withAttrs(attrs), h.observer}
 }
 
-// WithGroup returns a handler that prefixes later keys.
 func (h *observingHandler) WithGroup(name string) slog.Handler {
 	return &observingHandler{h.Handler.WithGroup(name), h.text.withGroup(name), h.observer}
 }
 
-// Handle prints and observes one record.
 func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	if h.Handler.Enabled(ctx, r.Level) {
 		err = h.Handler.Handle(ctx, r)

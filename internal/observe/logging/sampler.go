@@ -8,8 +8,7 @@ import (
 )
 
 // sampler limits lines about deliveries: for each outcome it admits the first ones in every second and counts the
-// others. A second starts with its first line, so rare lines are always printed, and successes never hide failures.
-// It is safe for concurrent use.
+// others, so that successes never hide failures. A second starts with its first line. It is safe for concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
@@ -20,8 +19,8 @@ type sampler struct {
 	}
 }
 
-// admit reports whether a line is printed. With the first line of a new second it also returns how many lines were
-// omitted before and not reported yet.
+// admit reports whether a line is printed. With the first line of a new second it returns how many were omitted
+// before.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0
@@ -43,7 +42,7 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	return true, omitted
 }
 
-// due reports omitted lines of past seconds for outcomes without further lines. Each omission is reported once.
+// due reports omitted lines of past seconds, each once.
 func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

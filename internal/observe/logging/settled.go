@@ -14,15 +14,15 @@ import (
 
 // Redelivery describes the queue's next step for an unfinished message.
 type Redelivery struct {
-	// Known reports whether the queue's redrive policy, or its absence, is known.
+	// Known means that the queue's redrive policy, or its absence, is known.
 	Known bool
-	// DeadLetterQueue is the queue the message moves to next, or "" if it will be redelivered.
+	// DeadLetterQueue is the queue the message moves to next, or "".
 	DeadLetterQueue string
 	// MaxReceives is the maximum receive count.
 	MaxReceives int
 }
 
-// Sent prints the start of a delivery in the format of aws-sqsd. Other formats have no such line.
+// Sent prints the start of a delivery, which only the aws-sqsd format has.
 func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
@@ -97,7 +97,6 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-// appendAnswer appends the app's response, unless the logger is quiet.
 func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 	if s.Answer != "" && !l.quiet() {
 		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
@@ -109,7 +108,6 @@ func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead now
 //	12:00:01 ✗ 422   12ms  4f0c2b1e-...  attempt 1: status 422 "no such user"; goes to jobs-dead now
 func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green

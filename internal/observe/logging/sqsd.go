@@ -24,19 +24,17 @@ import (
 //	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
 //	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
 //
-// Times are in UTC and whole seconds. The first line marks the start of a delivery. A second one follows only for a
-// failure, with the message ID, receive count, cause and duration in seconds. A success has no line of its own.
+// The first line marks the start of a delivery. Only a failure has a second one, with the message ID, receive count,
+// cause and duration in seconds.
 
-// appendSqsdSent appends the line for a delivery that starts at the given time, without a line feed. target is a
-// result of
-// [TargetAddress].
+// appendSqsdSent appends the line for a delivery that starts, without a line feed.
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends the line for a delivery that ended at the given time, without a line feed, or nothing for
-// a success. An unsuccessful response is an http-err; a missing or truncated one is a socket-err.
+// appendSqsdSettled appends the line for a delivery that ended, or nothing for a success. A missing or truncated
+// response is a socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -49,13 +47,11 @@ func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	return fmt.Appendf(b, " %s: %s (%d) %s - %.3f", kind, s.ID, s.ReceiveCount, why, s.Duration.Seconds())
 }
 
-// errnos are the system errors the log names.
 var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError names the cause of a delivery without a response the way Ruby does, since people grep for these names.
-// Causes without a name are IOError.
+// socketError names an error the way Ruby does, since people grep for these names.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -77,8 +73,7 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address as logged: always with a port, and without user, password, query and
-// fragment, which may contain secrets. Anything but an HTTP address is returned unchanged.
+// TargetAddress returns an app's address as logged: always with a port, and without parts that may contain secrets.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -22,7 +22,6 @@ const (
 	dim    = "2"
 )
 
-// printer prints whole lines.
 type printer struct {
 	out   io.Writer
 	color bool
@@ -57,10 +56,8 @@ type textHandler struct {
 	group   string      // prefix of later keys
 }
 
-// Enabled reports whether a level is printed.
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
-// WithAttrs returns a handler that adds attributes to each record.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := h.withAttrs(attrs)
 	return &with
@@ -75,7 +72,6 @@ func (h *textHandler) withAttrs(attrs []slog.Attr) textHandler {
 	return with
 }
 
-// WithGroup returns a handler that prefixes later keys.
 func (h *textHandler) WithGroup(name string) slog.Handler {
 	with := h.withGroup(name)
 	return &with
@@ -87,7 +83,6 @@ func (h *textHandler) withGroup(name string) textHandler {
 	return with
 }
 
-// Handle prints one record.
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
 	h.printer.print(func(b *bytes.Buffer) {
@@ -105,11 +100,10 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// requestKeys are attributes of a console request that only programs need.
+// requestKeys are attributes that only programs need.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText simplifies the event of a user's action for people: the attribute "act" becomes the message, and request
-// details are dropped. A rejected action keeps its message.
+// actText turns the attribute "act" into the message and drops request details. A rejected action keeps its message.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -124,7 +118,6 @@ func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slo
 	})
 }
 
-// attrsOf returns the attributes of a record, including the handler's.
 func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	attrs := slices.Clip(h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
@@ -134,8 +127,8 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent appends the message and attributes of a record. Further lines of the message are indented, so that
-// untrusted text cannot imitate a line of tendril.
+// appendEvent appends a record. Further lines of the message are indented, so that untrusted text cannot imitate a
+// line of tendril.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -185,7 +178,6 @@ func quoted(v slog.Value) string {
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
-// short rounds a duration for readability.
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

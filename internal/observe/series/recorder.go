@@ -24,7 +24,7 @@ type Reading struct {
 	// Total covers all queues. Queues has the counts by queue name.
 	Total  Counts
 	Queues map[string]Counts
-	// InFlight is the number of messages at the target, and Limit the current maximum.
+	// InFlight is the number of messages at the target, and Limit the maximum.
 	InFlight, Limit int
 	// Oldest is the age of the oldest message. It is known only if HasOldest is true.
 	Oldest    time.Duration
@@ -76,7 +76,7 @@ func (r *Recorder) Mark(at time.Time, kind, text string) {
 	r.marks = append(r.marks[max(0, len(r.marks)-maxMarks+1):], Mark{at.Unix(), kind, text})
 }
 
-// record adds a reading. The first one only provides the initial counters, since their start time is unknown.
+// record adds a reading. The first one only provides the initial counters.
 func (r *Recorder) record(now *Reading, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,10 +90,9 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 	r.last, r.at = *now, at
 }
 
-// total is the key for all queues together. No queue has this name.
 const total = ""
 
-// since returns the increase since an earlier reading. A queue missing there is omitted until the next reading.
+// since returns the increase since an earlier reading, without new queues.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -104,12 +103,12 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since returns the increase, or 0 for a counter that was reset.
+// since returns 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of a named range, or the shortest range for "". It returns false for an unknown name.
+// Curves returns the curves of a named range, or the shortest range for "", and false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {
@@ -129,7 +128,6 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	return c, true
 }
 
-// sample is the difference between two readings.
 type sample struct {
 	took      time.Duration
 	traffic   map[string]Counts
@@ -137,7 +135,6 @@ type sample struct {
 	latencies health.Latencies
 }
 
-// Gauges of a level.
 const (
 	inFlight = iota
 	limit
@@ -148,13 +145,10 @@ const (
 	gauges
 )
 
-// curve is a ring buffer of points.
 type curve [points]float32
 
-// queueCurves are the curves of one queue, or of all queues.
 type queueCurves struct{ in, out *curve }
 
-// level stores one range.
 type level struct {
 	step    time.Duration // time per point
 	slot    int64         // period of the newest point, counted since 1970; 0 before the first
@@ -163,7 +157,6 @@ type level struct {
 	open    period
 }
 
-// period accumulates the samples of the period in progress.
 type period struct {
 	took      time.Duration
 	traffic   map[string]Counts
@@ -197,7 +190,7 @@ func (l *level) addQueue(name string) {
 	l.traffic[name] = q
 }
 
-// add adds a sample that ends at a time to its period, starting a new period if necessary.
+// add adds a sample that ends at a time to its period.
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
 	switch {
@@ -218,7 +211,6 @@ func (l *level) add(s *sample, at time.Time) {
 	l.write()
 }
 
-// all returns every curve of the level.
 func (l *level) all() (curves []*curve) {
 	for i := range l.gauges {
 		curves = append(curves, &l.gauges[i])
@@ -229,7 +221,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget drops queues without remaining points, to make room for others.
+// forget drops queues without points, to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
@@ -277,7 +269,6 @@ func (l *level) write() {
 	}
 }
 
-// curves returns the points up to now.
 func (l *level) curves(now time.Time) Curves {
 	// A period has no point before its first reading.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// none represents an unknown value.
 var none = float32(math.NaN())
 
 // Values are the points of one curve, oldest first. Unknown values are NaN, or null in JSON.
@@ -57,7 +56,7 @@ func (v Values) Newest() (value float32, known bool) {
 
 func isNone(value float32) bool { return value != value }
 
-// Curves are all curves of one range, with 180 points each. Values and times correspond by index.
+// Curves are all curves of one range, with 180 points each.
 type Curves struct {
 	// At contains the ends of the periods in seconds since 1970, oldest first. The newest period may be in progress.
 	At     []int64            `json:"at"`
@@ -76,14 +75,14 @@ type Traffic struct {
 // Environment contains the curves for all queues together.
 type Environment struct {
 	Traffic
-	// InFlight is the average number of messages at the target, and Limit the maximum at the time.
+	// InFlight is the average number of messages at the target, and Limit the maximum.
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries, in milliseconds.
+	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries.
 	P50MS Values `json:"p50_ms"`
 	P95MS Values `json:"p95_ms"`
 	P99MS Values `json:"p99_ms"`
-	// OldestSeconds is the age of the oldest message in all queues with a worker.
+	// OldestSeconds is the age of the oldest message.
 	OldestSeconds Values `json:"oldest_seconds"`
 }
 
@@ -94,16 +93,13 @@ type Mark struct {
 	Text string `json:"text"`
 }
 
-// timeRange is one of the recorded ranges.
 type timeRange struct {
 	name string        // used in queries: "15m"
 	step time.Duration // time per point
 }
 
-// points is the number of points per range.
 const points = 180
 
-// ranges are the recorded ranges, shortest first.
 var ranges = [...]timeRange{{"15m", 5 * time.Second}, {"3h", time.Minute}, {"24h", 8 * time.Minute}}
 
 // Ranges returns the names of the ranges, shortest first.

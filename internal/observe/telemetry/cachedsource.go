@@ -6,23 +6,21 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// cachedSource caches the latest value of a source.
 type cachedSource[T any] struct {
 	read  func() T // nil if there is no source
 	calls singleflight.Group
-	// value was read at time at, zero before the first read. Only the running call uses them.
+	// Only the running call uses value and at, the time value was read.
 	value T
 	at    time.Time
 }
 
 const (
-	// cacheFor is how long a value is reused, and sourceTimeout how long a reader waits for one.
 	cacheFor      = time.Second
 	sourceTimeout = 2 * time.Second
 )
 
-// get returns the value of the source, calling it unless the cached value is fresh or a call is running. ok is false
-// if the source does not answer in time. A stale value is never returned.
+// get returns the value of the source, calling it unless the cached value is fresh. ok is false if the source does
+// not answer in time. A stale value is never returned.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metricInfo describes one Prometheus metric.
 type metricInfo struct {
 	name   string
 	kind   string // "counter", "gauge" or "histogram"
@@ -14,7 +13,6 @@ type metricInfo struct {
 	help   string
 }
 
-// catalogue holds the Prometheus metrics by name.
 type catalogue struct {
 	registry *prometheus.Registry
 	vectors  map[string]prometheus.Collector // of countedMetrics
@@ -61,14 +59,13 @@ func (c *catalogue) histogram(name string, labels ...string) prometheus.Observer
 	return c.vectors[name].(*prometheus.HistogramVec).WithLabelValues(labels...)
 }
 
-// sourceCollector is a Prometheus collector for the metrics of one source.
 type sourceCollector[T any] struct {
 	catalogue *catalogue
 	source    cachedSource[T]
 	send      func(out samples, value T)
 }
 
-// collect registers a source whose values are sent when the metrics are read. Metrics of a nil source are absent.
+// collect registers a source. Metrics of a nil source are absent.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
@@ -76,14 +73,12 @@ func collect[T any](c *catalogue, read func() T, send func(out samples, value T)
 // Describe sends nothing, since values are checked when collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the source's values, if they arrive in time.
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {
 	if value, ok := r.source.get(); ok {
 		r.send(samples{r.catalogue, out}, value)
 	}
 }
 
-// samples receives the values of [readMetrics].
 type samples struct {
 	catalogue *catalogue
 	out       chan<- prometheus.Metric

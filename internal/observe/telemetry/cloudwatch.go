@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// putter writes metric data to a CloudWatch namespace, at most 1000 sets at a time. A [queue.Error] that is not about
-// the connection or permissions means that the data is invalid.
+// putter writes metric data, at most 1000 sets at a time. Errors other than connection and permission errors mean
+// that the data is invalid.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
@@ -41,8 +41,8 @@ type Health struct {
 	// Code is the value of EnvironmentHealth, from 0 for Ok to 25 for Severe as in Elastic Beanstalk's enhanced
 	// health.
 	Code int
-	// Periodic reports whether there are periodic tasks; if not, no Leader is sent. Leads reports whether this
-	// instance is their leader.
+	// Periodic reports whether there are periodic tasks, which Leader requires. Leads reports whether this instance
+	// leads.
 	Periodic, Leads bool
 }
 
@@ -54,11 +54,10 @@ type Health struct {
 //	                                 failures, Average the failure ratio
 //	Duration           Milliseconds  the duration of each of them
 //
-// with the dimension Queue. A queue without deliveries sends nothing, so alarms should treat missing data as not
-// breaching.
+// with the dimension Queue. A queue without deliveries sends nothing.
 //
 // If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
-// EnvironmentName, as for an Elastic Beanstalk worker environment: Health is 1 for green and 0 for any other color,
+// EnvironmentName, as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color,
 // and EnvironmentHealth is the status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
 // instances, so a Sum of 0 means that there is no leader.
 type CloudWatch struct {
@@ -111,16 +110,15 @@ func (c *CloudWatch) Worker(queue string) *worker.Events {
 	return &worker.Events{Settled: c.tallies[i].settled}
 }
 
-// stats returns the failed calls and dropped statistic sets.
 func (c *CloudWatch) stats() sinkStats {
 	s := c.sink.stats()
 	s.errors += c.health.errors.Load()
 	return s
 }
 
-// Run sends data until ctx is done, then takes at most 5 s to send the rest. It retries a failed call after 5 s, then
-// 10 s, up to 5 minutes, together with data of later intervals. It keeps at most 15 intervals and merges the oldest.
-// If a response is lost, the call is repeated, so data may be counted twice but is never lost.
+// Run sends data until ctx is done, then takes at most 5 s to send the rest. It retries a failed call after 5 s, up
+// to 5 minutes, together with data of later intervals. It keeps at most 15 intervals and merges the oldest. If a
+// response is lost, the call is repeated, so data may be counted twice but is never lost.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -154,7 +152,6 @@ func (c *CloudWatch) Run(ctx context.Context) {
 	}
 }
 
-// nextInterval returns the next end of an interval after now.
 func nextInterval(intervalEnd, now time.Time, interval time.Duration) time.Time {
 	return intervalEnd.Add((now.Sub(intervalEnd)/interval + 1) * interval)
 }
@@ -171,7 +168,6 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// endInterval adds the interval's statistic sets to the pending ones.
 func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	if c.opts.Name == "" {
 		return
@@ -210,7 +206,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth sends the current state in one call. It is not retried, since the next interval sends newer values.
+// sendHealth sends the current state. A failed call is not retried, since the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -227,7 +223,6 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	c.health.recordResult(c.send(ctx, HealthNamespace, data))
 }
 
-// retryAfter returns the delay after the nth consecutive failure.
 func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }

@@ -39,7 +39,6 @@ const (
 // system identifies the messaging system: SQS, also for the embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
-// operationType returns the type of an operation above.
 func operationType(operation string) attribute.KeyValue {
 	switch operation {
 	case operationReceive:

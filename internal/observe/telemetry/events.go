@@ -110,7 +110,7 @@ func deadLetterReason(i queue.Instruction) string {
 }
 
 // Broker returns listeners for the embedded queues. Counters of the named queues start at 0, so that their first
-// dead-lettered message is visible as a change. Other queues appear with their first event.
+// dead-lettered message is visible as a change.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

@@ -51,8 +51,7 @@ type OTLP struct {
 }
 
 // OpenOTLP reads the OTEL_ variables of this process. It returns nil without an error if they set no endpoint or
-// disable OpenTelemetry. It sends no request, so an unreachable collector is not an error. Errors name the invalid
-// variable and its allowed values.
+// disable OpenTelemetry. It sends no request.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -87,7 +86,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource returns the OpenTelemetry resource of this process. Environment variables take precedence.
+// newResource gives environment variables precedence.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -97,8 +96,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Failed calls are retried for a few seconds: long enough for a restart of the collector, short enough to notice that
-// it is missing.
+// Retries bridge a restart of the collector, and end soon if it is missing.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -153,7 +151,6 @@ func (o *OTLP) Close(ctx context.Context) error {
 	return err
 }
 
-// stats returns the failures of the enabled signals.
 func (o *OTLP) stats() []sinkStats {
 	if o == nil {
 		return nil
@@ -168,8 +165,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor drops and counts spans that the underlying processor has no room for. That processor would drop
-// them silently.
+// boundedProcessor counts the spans that the underlying processor would drop silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -187,7 +183,6 @@ func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(s)
 }
 
-// spanExporter records the results of exports in the sink.
 type spanExporter struct {
 	sdktrace.SpanExporter
 	o       *OTLP
@@ -208,7 +203,6 @@ func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnl
 	return nil
 }
 
-// metricExporter records the results of exports in the sink.
 type metricExporter struct {
 	sdkmetric.Exporter
 	o *OTLP

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// meter holds the OpenTelemetry instruments.
 type meter struct {
 	operation, process metric.Float64Histogram
 	consumed           metric.Int64Counter
@@ -29,8 +28,7 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	return &meter{operation, process, consumed}, errors.Join(err1, err2, err3)
 }
 
-// Worker returns listeners that record a worker's OpenTelemetry metrics, or nil if metrics are off. Unneeded
-// listeners are nil. Attribute sets are created once.
+// Worker returns listeners that record a worker's OpenTelemetry metrics, or nil if metrics are off.
 func (o *OTLP) Worker(queueName string) *worker.Events {
 	if o == nil || o.meter == nil {
 		return nil
@@ -78,7 +76,6 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 // codeClasses are the classes of HTTP statuses; the first means no response.
 var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// codeClass returns the index of a status's class.
 func codeClass(status int) int {
 	if status < 100 || status > 599 {
 		return 0
@@ -86,7 +83,6 @@ func codeClass(status int) int {
 	return status / 100
 }
 
-// seconds are histogram bounds for durations from 1 ms to 1 h, dense at typical response times of web apps and common
-// timeouts.
+// seconds are histogram bounds, dense at typical response times of web apps and common timeouts.
 var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
 	3600}

@@ -12,8 +12,8 @@ type otlpSettings struct {
 	traces, metrics bool
 }
 
-// readOTLPSettings decides which signals to export. Without an endpoint nothing is exported, since a worker must not
-// look for a collector by itself. The exporters read the other variables.
+// readOTLPSettings enables nothing without an endpoint, since a worker must not look for a collector by itself. The
+// exporters read the other variables.
 func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
 		return otlpSettings{}, nil
@@ -30,7 +30,6 @@ func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err er
 	return settings, err
 }
 
-// readSignal decides for traces or metrics.
 func readSignal(getenv func(string) string, signal string) (on bool, err error) {
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	if getenv(endpoint) == "" && getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") == "" {
@@ -81,7 +80,6 @@ func checkSampler(getenv func(string) string) error {
 	return nil
 }
 
-// spanQueueSize returns OTEL_BSP_MAX_QUEUE_SIZE, or the specification's default.
 func spanQueueSize(getenv func(string) string) int {
 	if n, err := strconv.Atoi(strings.TrimSpace(getenv("OTEL_BSP_MAX_QUEUE_SIZE"))); err == nil && n > 0 {
 		return n

@@ -19,11 +19,11 @@ const (
 	baggageAttribute = "baggage"
 )
 
-// maxState is the maximum length of a tracestate that all implementations propagate, in bytes.
+// maxState is the longest tracestate that all implementations propagate, in bytes.
 const maxState = 512
 
-// Propagate returns the trace headers for delivering a message: from the span in ctx if there is one, otherwise from
-// the message. Invalid values are omitted, since receivers would drop the trace or reject the request.
+// Propagate returns the trace headers for delivering a message: from the span in ctx, otherwise from the message.
+// Invalid values are omitted, since receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -59,8 +59,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-// creation returns the trace context in which a message was created, from its attributes traceparent and tracestate
-// or its X-Ray header.
+// creation returns the trace context in which a message was created.
 func creation(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc
@@ -79,7 +78,6 @@ func parentOf(c carrier) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), c))
 }
 
-// traceparent returns the header for a request in ctx.
 func traceparent(ctx context.Context) string {
 	headers := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, headers)
@@ -89,16 +87,14 @@ func traceparent(ctx context.Context) string {
 // carrier lets the propagator read message attributes.
 type carrier struct{ m *queue.Message }
 
-// Get returns an attribute's value.
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
 // Set does nothing, since messages are immutable.
 func (carrier) Set(string, string) {}
 
-// Keys is not used by the propagator.
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns the value of an attribute if it is printable text, and "" otherwise.
+// textAttribute returns the value of an attribute if it is printable text.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {
@@ -110,7 +106,6 @@ func textAttribute(m *queue.Message, name string) string {
 	return ""
 }
 
-// isPrintable reports whether s is printable ASCII.
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= 0x7f })
 }

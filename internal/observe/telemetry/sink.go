@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// sinkStats counts the failures of one sink.
 type sinkStats struct {
 	// sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
 	sink string
@@ -16,8 +15,7 @@ type sinkStats struct {
 	dropped int64
 }
 
-// sink is a destination of telemetry. It logs only when sending starts and stops failing, so a collector that is down
-// for a day causes two lines.
+// sink is a destination of telemetry. It logs only when sending starts and stops failing.
 type sink struct {
 	name string
 	data string // "metrics", "traces" or "health"
@@ -29,7 +27,6 @@ type sink struct {
 	failing bool
 }
 
-// recordResult records the result of one call.
 func (s *sink) recordResult(err error) {
 	if err != nil {
 		s.errors.Add(1)
@@ -53,7 +50,6 @@ func (s *sink) stats() sinkStats {
 	return sinkStats{sink: s.name, errors: s.errors.Load(), dropped: s.dropped.Load()}
 }
 
-// loggerOrDiscard returns log, or a discarding logger if it is nil.
 func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

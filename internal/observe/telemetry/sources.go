@@ -10,25 +10,18 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources return the current state. They are called when the metrics are read, each on its own goroutine, and not
-// while a call is running or its result is less than a second old. If a source takes longer than two seconds or is
-// nil, its metrics are absent.
+// Sources return the current state. They are called when the metrics are read, concurrently, at most once per second
+// each. If a source takes longer than two seconds or is nil, its metrics are absent.
 type Sources struct {
-	// Workers returns the status of all workers.
-	Workers func() []WorkerStatus
-	// Queues returns the number of messages in each queue.
-	Queues func() []Queue
-	// Processes returns the status of the app's processes.
+	Workers   func() []WorkerStatus
+	Queues    func() []Queue
 	Processes func() []supervisor.Status
-	// Tasks returns the periodic tasks.
-	Tasks func() []periodic.TaskStatus
+	Tasks     func() []periodic.TaskStatus
 	// Leader reports whether this instance is the leader.
 	Leader func() bool
-	// Limits returns the limiter state of all targets.
 	Limits func() []Limit
 	// Desired returns the number of processes, instances or pods that the load requires.
-	Desired func() int
-	// Certificates returns the certificate files and their expiry.
+	Desired      func() int
 	Certificates func() []Certificate
 }
 
@@ -43,11 +36,9 @@ type WorkerStatus struct {
 
 // Queue is the state of one queue.
 type Queue struct {
-	Name string
-	// Visible, InFlight and Delayed are numbers of messages.
+	Name                       string
 	Visible, InFlight, Delayed int64
-	// OldestAge is the age of the oldest message, or 0 if the queue is empty. HasAge is false if the queue does not
-	// report it.
+	// OldestAge is 0 if the queue is empty. HasAge is false if the queue does not report it.
 	OldestAge time.Duration
 	HasAge    bool
 }
@@ -57,7 +48,7 @@ type Limit struct {
 	Target string
 	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
 	Breaker string
-	// RateRefused, ConcurrencyRefused and BreakerRefused count deliveries that had to wait since startup, by reason.
+	// These count deliveries that had to wait since startup, by reason.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -109,7 +100,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends a limit shared by several workers of a target only once.
+// sendWorkers sends a limit shared by several workers only once.
 func sendWorkers(out samples, workers []WorkerStatus) {
 	limits := map[string]int{} // by target
 	for i := range workers {
@@ -135,7 +126,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues sends the first queues, up to the limit. Others are omitted, because a partial sum would be misleading.
+// sendQueues omits queues beyond the limit, because a partial sum would be misleading.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -167,10 +158,10 @@ func sendLimits(out samples, limits []Limit) {
 
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// maxQueueNames limits the label values for queue names, because clients that create queues choose them.
 const maxQueueNames = 200
 
-// boundedNames keeps the first names and replaces all others with "other". The zero value is empty.
+// boundedNames replaces all but the first names with "other", because clients that create queues choose them. The
+// zero value is empty.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// add adds the values of another set of the same metric. An empty set becomes a copy of the other.
+// add adds the values of another set of the same metric.
 func add(d, o *aws.Datum) {
 	if d.Samples == 0 {
 		d.Minimum = o.Minimum
@@ -21,7 +21,6 @@ func add(d, o *aws.Datum) {
 	d.Maximum = max(d.Maximum, o.Maximum)
 }
 
-// tally counts a queue's deliveries in the current interval.
 type tally struct {
 	queue string
 
@@ -30,8 +29,7 @@ type tally struct {
 	failed   float64
 }
 
-// settled counts one delivery that the app answered or failed. Deliveries that did not reach the app or were
-// throttled do not count.
+// settled counts a delivery, unless it did not reach the app or was throttled.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -46,8 +44,7 @@ func (t *tally) settled(s worker.Settled) {
 }
 
 // endInterval appends the interval's statistic sets to data and starts the next interval. A whole interval without
-// deliveries only reports that no message was processed: a zero failure would lower the failure ratio, and a zero
-// duration the average.
+// deliveries only reports that no message was processed, which does not affect the failure ratio or average duration.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -82,8 +79,7 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 // maxIntervals is the number of intervals kept while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals of data, which is ordered by time, until at most limit remain. No value is
-// lost.
+// mergeOldest merges the oldest intervals until at most limit remain. No value is lost.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

@@ -49,7 +49,6 @@ func New(opts *Options) *Telemetry {
 	return t
 }
 
-// sinks returns the failures of all sinks.
 func (t *Telemetry) sinks() []sinkStats {
 	all := t.opts.OTLP.stats()
 	if t.opts.CloudWatch != nil {

@@ -13,18 +13,18 @@ import (
 
 // TracerOptions describe the queue and target of a [Tracer].
 type TracerOptions struct {
-	// Queue is the queue's name. QueueURL is its URL, or "" if unknown.
+	// QueueURL is "" if unknown.
 	Queue, QueueURL string
-	// Target is the app's URL, or "" for a Lambda function. Function is the function's name, or "" for an app.
+	// Target is the app's URL, or Function the name of a Lambda function.
 	Target, Function string
 }
 
 // Tracer creates the spans for deliveries from one queue to one target. A nil *Tracer creates none, at no cost. Its
 // methods are safe for concurrent use.
 //
-// A delivery has two spans: "process QUEUE" covers the delivery and is linked to the context in which the message was
-// created; its child "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message
-// may be delivered days after it was sent, and more than once.
+// The span "process QUEUE" covers the delivery and is linked to the context in which the message was created. Its
+// child "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be
+// delivered days after it was sent, and more than once.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string // span names
@@ -50,10 +50,8 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans for delivering one message or a batch. The delivery must use the returned context, from
-// which
-// [Propagate] gets the headers for the app. end must be called once, with one result per message; a missing result counts
-// as failed.
+// Begin starts the spans for delivering one message or a batch. [Propagate] gets the headers for the app from the
+// returned context. end must be called once, with one result per message; a missing result counts as failed.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -75,7 +73,6 @@ func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Cont
 	}
 }
 
-// finish ends a span with the result of the delivery.
 func finish(span trace.Span, r *queue.Result) {
 	if span.IsRecording() {
 		attrs := append(make([]attribute.KeyValue, 0, 3), keyOutcome.String(r.Outcome.String()))
@@ -99,7 +96,7 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-// worst returns the result that represents a batch of n: the first unsuccessful one.
+// worst returns the first unsuccessful result of a batch of n.
 func worst(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {
@@ -115,7 +112,6 @@ func worst(rs []queue.Result, n int) queue.Result {
 	return rs[0]
 }
 
-// links returns links to the contexts in which messages were created, if known.
 func links(ms []*queue.Message) []trace.Link {
 	var all []trace.Link
 	for _, m := range ms {

@@ -26,8 +26,8 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns listeners for the worker that delivers from a queue to a target. Unneeded listeners are nil. Settled
-// does not allocate and takes well below a microsecond.
+// Worker returns listeners for the worker that delivers from a queue to a target. Settled does not allocate and takes
+// well below a microsecond.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
@@ -96,8 +96,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters count the deliveries from one queue to one target. Metrics needed for every message are looked up
-// once.
+// deliveryCounters look up metrics needed for every message once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
@@ -121,7 +120,6 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 	return c
 }
 
-// delivery returns the counter for an outcome and the class of a status.
 func (c *deliveryCounters) delivery(outcome, status int) prometheus.Counter {
 	code := codeClass(status)
 	slot := &c.deliveries[outcome][code]
