@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// deriveMetrics sends metrics to Amazon only for those who are there already
-// and gave a name, so that a bill never comes as a surprise.
+// deriveMetrics turns on CloudWatch only for users who already use AWS and set a name, to avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -28,8 +27,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether there is a queue or a function whose figures belong to where CloudWatch is spoken:
-// Amazon's figures go to Amazon, and those of a replacement for SQS go to a replacement for CloudWatch.
+// watched reports whether a queue or function is on the same side as CloudWatch: metrics about Amazon's services go
+// to Amazon, and metrics about an SQS replacement go to a CloudWatch replacement.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -38,7 +37,7 @@ func watched(l *loader) bool {
 	})
 }
 
-// amazonURL reports whether what lies there is Amazon's: "" leaves the choice to the AWS SDK, an ARN has no host.
+// amazonURL reports whether an address is Amazon's. "" and ARNs are, because the AWS SDK chooses the host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -53,8 +52,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine unencrypted: they carry
-// messages and, with a role's credentials, the session token. The person who runs the bundle can still choose that.
+// refuseClearQueue refuses an unencrypted remote queue URL in a bundle: requests carry messages and session tokens.
+// The user can still give that URL explicitly.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -71,7 +70,7 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-// warnClear warns of calls to SQS that leave this machine unencrypted at the request of the person who runs it.
+// warnClear warns of unencrypted remote SQS endpoints that the user chose.
 func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
@@ -92,8 +91,8 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear reports whether calls to a URL leave this machine unencrypted. Amazon's
-// own hosts are called with TLS whatever the URL says.
+// leavesInClear reports whether requests to a URL leave this machine unencrypted. Amazon's own hosts are called with
+// TLS regardless of the URL's scheme.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

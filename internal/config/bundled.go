@@ -31,8 +31,8 @@ func readBundle(l *loader) {
 	}
 }
 
-// takeSetting takes one option setting; a value of "" takes back what the
-// bundle set before. The bundle itself lists namespaces that have no effect.
+// takeSetting applies one option setting. An empty value restores the default. Package bundle reports namespaces
+// without effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -44,7 +44,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 		l.computedQueue = origin
 		return
 	case s.Computed:
-		return // the bundle itself names it
+		return // reported by package bundle
 	case s.Namespace == bundle.NamespaceHealth:
 		takeHealthSetting(l, origin, s)
 		return
@@ -78,8 +78,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting refuses a mistyped name, and warns of an option that
-// Elastic Beanstalk has and that means nothing here.
+// unknownSetting refuses a mistyped name, and warns of Elastic Beanstalk options without effect here.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -103,8 +102,9 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument holds the parts that tendril acts on, or warns of, in the option ConfigDocument of Elastic Beanstalk's health
-// reporting ("Configuring enhanced health rules for an environment" and "Publishing custom metrics" in its guide).
+// healthDocument is the used part of the option ConfigDocument of Elastic Beanstalk's health reporting. Source: AWS
+// Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing custom
+// metrics".
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {
@@ -121,8 +121,8 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// takeHealthSetting takes one option of health reporting. Most of them are about
-// instances and balancers, which there are none of.
+// takeHealthSetting applies one option of health reporting. Most of these options concern instances and load
+// balancers, which do not exist here.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Change is what is different between two configurations.
+// Change is the difference between two configurations.
 type Change struct {
-	// Settings are those in force from now on: the old ones, with the values of
-	// the new ones where these can take effect while tendril runs.
+	// Settings are the settings in force after the change: the previous ones, with the loaded values of options that
+	// can change while tendril runs.
 	Settings *Settings
-	// Live names the options that changed and are in Settings, Later those that take effect at the next start; both
-	// in the order of the table, and with their queue where it is one queue's alone. Empty when nothing changed.
+	// Live names the changed options that are applied in Settings, and Later those that need a restart. Both are in
+	// the order of the table. An option that changed for one queue only is "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
 }
 
-// Explain describes every option after the change, given the descriptions before it: options that wait for the next
-// start keep their old description, all others have the loaded one.
+// Explain describes every option after the change, given the descriptions before it. Options that need a restart keep
+// their previous description.
 func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
@@ -27,7 +27,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	now := c.loaded.ExplainAll()
 	waits := func(name string) bool { return slices.Contains(c.Later, name) }
 	for i := range now {
-		e, was := &now[i], before[i] // rows of one table
+		e, was := &now[i], before[i] // both have one entry per row of the table
 		queues := e.Queues
 		if e.Option.Name == "config" || waits(e.Option.Name) {
 			*e = was
@@ -40,11 +40,11 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues takes what waits for the next start from before, the rest from now.
+// explainQueues keeps the settings that need a restart from before and takes the others from now.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
-		return before // only the next start takes other queues
+		return before // a change of the queues needs a restart
 	}
 
 	for i := range now {
@@ -60,10 +60,10 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 	return now
 }
 
-// optionOf is the name of the option with a key.
+// optionOf returns the name of the option with the given key.
 func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// ofAllQueues is the option that holds for queues without a key of their own.
+// ofAllQueues returns the option that applies to queues without this key.
 func ofAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":
@@ -74,10 +74,10 @@ func ofAllQueues(key string) string {
 	return optionOf(key)
 }
 
-// ofQueue names an option of one queue in a [Change].
+// ofQueue names one queue's option in a [Change].
 func ofQueue(option, queue string) string { return option + " of " + queue }
 
-// Pending returns the loaded setting of a name in Live or Later: an option, or an option of one queue.
+// Pending returns the loaded setting of a name in Live or Later.
 func (c *Change) Pending(name string) Setting {
 	option, queue, ofOne := strings.Cut(name, " of ")
 	if !ofOne {
@@ -101,13 +101,13 @@ func (c *Change) Pending(name string) Setting {
 	return Setting{}
 }
 
-// Changed compares what is in force with a configuration that was loaded since. Neither is changed.
+// Changed compares the settings in force with a configuration loaded later. It modifies neither.
 func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)
 	c := Change{Settings: &now, loaded: loaded}
 
-	var queues []queueComparison // empty if the queues differ, which only the next start takes
+	var queues []queueComparison // empty if the queues differ, which needs a restart
 	same := sameQueues(now.Queues, loaded.Queues)
 	if same {
 		for i := range now.Queues {
@@ -120,7 +120,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 		for _, q := range queues {
 			name := ofQueue(o.Name, q.queue.Name)
 			if changed {
-				name = "" // it is listed for all queues
+				name = "" // already listed for all queues
 			}
 			if o.PerQueue {
 				c.take(q.now[i], q.loaded[i], name)
@@ -133,13 +133,13 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	}
 
 	if same {
-		c.mostInWork(inForce, &loaded.Settings)
+		c.compareConcurrency(inForce, &loaded.Settings)
 	}
 
 	return c
 }
 
-// take compares one option, lets its loaded value take effect if it can, and lists its name, unless that is "".
+// take compares one option, applies its loaded value if it is live, and lists it under name unless that is "".
 func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // the file's path is not a setting
@@ -155,10 +155,10 @@ func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	return true
 }
 
-// queueComparison has the tables of one queue's settings in force and of the loaded ones.
+// queueComparison holds the tables of a queue's settings in force and its loaded settings.
 type queueComparison struct {
 	queue       *QueueSettings
-	settings    *Settings // those in force, for the table now
+	settings    *Settings // bound to the table now
 	now, loaded []*Option
 }
 
@@ -168,9 +168,8 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// mostInWork compares the most deliveries in work of each queue. Those that have none of
-// their own have what holds for all.
-func (c *Change) mostInWork(inForce, loaded *Settings) {
+// compareConcurrency compares the maximum concurrency of each queue. Queues without their own maximum use the common one.
+func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]
 		if own := ownMax(inForce, i); own != ownMax(loaded, i) {

@@ -7,9 +7,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// The settings file of aws-sqsd is flat: "key: value", with keys of its own. A file is taken for one when it was
-// named (by --config or TENDRIL_CONFIG) and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
-// has. Unknown keys are tolerated there, with a warning; the keys of tendril.yaml are understood as well.
+// An aws-sqsd settings file is a flat list of "key: value" with its own keys. A file is read as one if --config or
+// TENDRIL_CONFIG names it and it is in a folder called aws-sqsd.d or contains a key that only aws-sqsd has. It may
+// also contain keys of tendril.yaml. Unknown keys cause a warning.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
@@ -59,7 +59,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// target joins http_url and http_port, either of which may be missing.
+// target combines http_url and http_port, either of which may be missing.
 func (d *daemonReader) target() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.lines["http_url"]
@@ -91,7 +91,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// debug asks for more output than verbose; here they are the same.
+// debug sets verbose, because tendril has no more detailed level.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

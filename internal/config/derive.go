@@ -6,7 +6,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// derive works out values that were not set, and settles those that two options decide together.
+// derive computes unset values and resolves options that depend on each other.
 func derive(l *loader) {
 	readSecrets(l)
 	deriveName(l)
@@ -26,7 +26,7 @@ func derive(l *loader) {
 	deriveDataDir(l)
 }
 
-// deriveName takes an environment's name that was set over one that was guessed.
+// deriveName prefers a set environment-name to a guessed name.
 func deriveName(l *loader) {
 	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
 		l.origin("name").Layer <= FromBundle {
@@ -39,7 +39,7 @@ func deriveName(l *loader) {
 	}
 }
 
-// deriveTarget moves a path in target to http-path, unless a stronger layer chose that.
+// deriveTarget moves a path in target to http-path, unless a stronger layer sets http-path.
 func deriveTarget(l *loader) {
 	s := l.s
 	base, path := splitTarget(s.Target)
@@ -67,7 +67,7 @@ func deriveTarget(l *loader) {
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
 }
 
-// deriveOutput lets the stronger layer choose between quiet and verbose.
+// deriveOutput resolves quiet and verbose in favor of the stronger layer.
 func deriveOutput(l *loader) {
 	s := l.s
 	if !s.Quiet || !s.Verbose {
@@ -101,7 +101,6 @@ func deriveBackoff(l *loader) {
 	l.settle("backoff-max", "backoff-min is longer than the usual one")
 }
 
-// deriveDataDir gives each environment a folder of its own, by its name.
 func deriveDataDir(l *loader) {
 	if l.cfg.DataDir != "" {
 		return
@@ -116,7 +115,7 @@ func deriveDataDir(l *loader) {
 	l.settle("data-dir", reason)
 }
 
-// deriveFree takes another address or port if the default is taken and none was set.
+// deriveFree replaces a default address or port that is taken.
 func deriveFree(l *loader) {
 	for _, name := range []string{"listen", "console", "port"} {
 		text := l.src.Free[name]
@@ -133,15 +132,15 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// stopMargin is what a stop takes beyond the app's grace.
+	// stopMargin is the time a shutdown takes in addition to the app's grace period.
 	stopMargin = 5 * time.Second
-	// leastDelay is the default of app-grace, and the least that WORKER_SHUTDOWN_DELAY can ask for, as in the article
-	// that the property is from. Only app-grace itself can be shorter.
+	// leastDelay is the default of app-grace and the minimum of WORKER_SHUTDOWN_DELAY, as in the article that
+	// describes the property. Only app-grace itself can be shorter.
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop lets the one setting that says how long the app may take for its end, WORKER_SHUTDOWN_DELAY in a bundle,
-// hold for the jobs in work as well: an app that has a minute to end may finish jobs of a minute.
+// deriveStop extends shutdown-timeout to a configured app-grace (WORKER_SHUTDOWN_DELAY in a bundle): an app that may
+// take a minute to stop may also finish jobs that take a minute.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -172,7 +171,7 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// deriveEndpoint refuses a queue endpoint that other machines reach and anybody may use.
+// deriveEndpoint refuses a queue endpoint that is open to other machines without credentials.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

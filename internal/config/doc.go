@@ -1,9 +1,8 @@
 // Package config reads the settings, knows where each came from, and refuses bad ones with advice.
 //
-// Everything that can be set is one row of one table, [Options]: its name in
-// each notation, kind, default, range, help. Flags, variables, the settings
-// file, messages, documentation ([Reference]) and completion are made of it.
-// To add an option, add a field to [Settings] and a row whose value names that field.
+// Every option is one row of the table behind [Options]: its name in each notation, kind, default, range and help.
+// Flags, variables, the settings file, messages, documentation ([Reference]) and completion all derive from that row.
+// To add an option, add a field to [Settings] and a row whose value points at that field.
 //
 //	default < bundle < file < environment < flag        [Load]
 //	             |       |         |          |
@@ -12,46 +11,34 @@
 //	             |       |           > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
 //	             |       tendril.yaml: http_path, sqsd: {HttpPath},
 //	             |       queues: [{name, weight, http_path}]
-//	             |       or a file of aws-sqsd, unchanged
+//	             |       or an aws-sqsd settings file, unchanged
 //	             the folder's name, its option settings: HttpPath, MinSize
 //	                     |
 //	                     v
-//	   every value checked, overridden or not     -> *Error: all problems at once
-//	   what follows from others worked out           (backend, queue, region, ...)
-//	   what is allowed but rarely intended        -> Config.Warnings
+//	   check every value, overridden or not       -> *Error: all problems at once
+//	   derive the values that follow from others     (backend, queue, region, ...)
+//	   note legal but suspicious settings         -> Config.Warnings
 //
 // # Invariants
 //
-// Settings.Queues holds each queue with all that holds for it, also when there
-// is one. A queue's own setting counts before that of all queues, from
-// whatever layer that is. A stronger layer that names the queues names them
-// all; a warning says which settings are not used then. Of target, function
-// and lambda a queue has at most one.
+// Settings.Queues holds every queue with its complete settings, even if there is only one. A queue's own setting
+// beats the setting for all queues, whichever layer either comes from. If a stronger layer names the queues, its list
+// replaces the weaker one, and a warning lists the settings that are dropped. A queue has at most one of target,
+// function and lambda.
 //
-// A [Config] exists only when every value of every layer was right. Each value
-// has an origin: file and line, variable or flag ([Config.Origin],
-// [Config.Explain]). What was written counts, not what YAML would make of
-// it: 000000000012 and off stay as they are. A message never shows a password that
-// somebody put into a URL.
+// A [Config] exists only if every value in every layer was valid. Each value has an origin: file and line, variable
+// or flag ([Config.Origin], [Config.Explain]). YAML values keep their spelling: 000000000012 and off are not
+// converted. Messages never contain a password from a URL.
 //
-// # When something is wrong
+// # Problems
 //
-// A [Problem] says where, what, what is allowed, and the line to write
-// instead. A mistyped name is answered with the nearest known ones. A name that is
-// known elsewhere (aws-sqsd, Workerless) and has no effect here is reported, never
-// silently ignored. Files are bounded, and the parts of YAML that make small files
-// large are refused before parsing.
+// A [Problem] gives the place, the cause, the allowed values and the line to write instead. A mistyped name gets
+// suggestions. Settings of aws-sqsd or Workerless without effect here are reported, never silently ignored. Files
+// have a size limit, and YAML features that let a small file expand are refused before parsing.
 //
-// # What it does not do
+// # Limits
 //
-// It opens no socket, resolves no name and creates no folder: whether a queue
-// exists, a port is free or a folder can be written is found out by those who
-// use them. It knows no flag library: the command makes flags of the table and
-// hands back those that were given.
-//
-// # Its size
-//
-// The package has more than 4,000 lines because it holds every option: the table and the
-// rules of values, the readers of each notation, and the advice for each way to get a setting
-// wrong. An option is one row, and nothing outside knows where a value came from.
+// The package opens no sockets, resolves no names and creates no folders; its callers find out whether a queue exists
+// or a port is free. It does not depend on a flag library: the command builds its flags from the table and passes
+// back the ones that were given.
 package config

@@ -9,26 +9,25 @@ import (
 )
 
 const (
-	// sqsdSection is the map that holds options by their Elastic Beanstalk names.
+	// sqsdSection is the map with options by their Elastic Beanstalk names.
 	sqsdSection = "sqsd"
 	// queuesKey is the key that may hold a list of maps.
 	queuesKey = "queues"
-	// maxFile bounds a settings file: 64 KiB.
+	// maxFile is the maximum size of a settings file in bytes.
 	maxFile = 64 << 10
 )
 
-// entry is one "key: value" of a settings file. The text is what was written,
-// so that 000000000000 and off stay what they are.
+// entry is one "key: value" of a settings file. The text keeps its spelling, such as 000000000000 and off.
 type entry struct {
 	key, text string
 	line      int
-	// null: there is a key and no value.
+	// null is true if the key has no value.
 	null bool
-	// sqsd: the entry is below the key sqsd.
+	// sqsd is true for entries below the key sqsd.
 	sqsd bool
-	// list: the text is the items of a list with commas between.
+	// list is true if the text is a list's items, joined with commas.
 	list bool
-	// items are the queues, where they are a list that holds maps: each has a text, or pairs.
+	// items are the queues of a list that holds maps. Each item has a text or pairs.
 	items, pairs []entry
 }
 
@@ -38,7 +37,6 @@ type document struct {
 	problems []Problem
 }
 
-// fileForm is what a settings file may be.
 func fileForm() *yamlfile.Options {
 	return &yamlfile.Options{
 		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, What: "map of settings",
@@ -47,8 +45,8 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// parseDocument reads a settings file into its entries, in the order of the file. Anchors, aliases, tags and merge
-// keys are refused before anything is parsed.
+// parseDocument parses a settings file into its entries, in file order. Anchors, aliases, tags and merge keys are
+// refused before parsing.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -151,7 +149,7 @@ func (d *document) refuse(line int, text, hint string) {
 	d.problems = append(d.problems, Problem{Where: yamlfile.Place(d.file, line, 0), Text: text, Hint: hint})
 }
 
-// scalar returns a plain value as it was written.
+// scalar returns a plain value as written.
 func scalar(n *yamlfile.Node) (string, bool) {
 	if n.Block {
 		return strings.TrimSpace(n.Text), true
@@ -159,14 +157,14 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly are the keys that only aws-sqsd's file has, with what to write in tendril.yaml instead.
+// daemonOnly maps the keys that only aws-sqsd files have to the equivalent line in tendril.yaml.
 var daemonOnly = map[string]string{
 	"http_url": "write target: http://HOST:PORT", "http_port": "write target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "write wait_time: 20s", "drain_timeout": "write shutdown_timeout: 600s",
 	"debug": "write verbose: true", "cloudwatch_interval": "write metrics_interval: 60s",
 }
 
-// isDaemonFile applies the rule above.
+// isDaemonFile reports whether a file is an aws-sqsd file: it contains a key from daemonOnly or is in daemonFolder.
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
 		if !e.sqsd && daemonOnly[e.key] != "" {

@@ -9,22 +9,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// EditedLine is a line that a change took away or put in.
+// EditedLine is a line that an edit removed or added.
 type EditedLine = yamlfile.EditedLine
 
-// Edited is a settings file after a change that is not on disk yet.
+// Edited is a changed settings file that is not on disk yet.
 type Edited struct {
 	File File
-	// Lines are those that were taken away and put in, in the order of the file, without secrets.
+	// Lines are the removed and added lines, in file order, with secrets hidden.
 	Lines []EditedLine
 }
 
-// EditFile changes options in a settings file: set holds a text by option, nil to remove the option; "NAME of QUEUE" is
-// a setting of one queue. Comments, order and the form of the rest stay. The values are not checked: [Load] does that
-// with [Sources.File]. The error is an [*Error].
+// EditFile changes options in a settings file. set holds a text by option, or nil to remove the option; "NAME of
+// QUEUE" is a setting of one queue. Comments, order and the form of other lines are preserved. The values are not
+// checked: [Load] does that with [Sources.File]. The error is an [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
-	e.root, _ = yamlfile.Read(file.Data, fileForm()) // what is wrong with it, Apply says
+	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
 	if entries, _ := parseDocument(file.Path, file.Data); isDaemonFile(file.Path, entries) {
 		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which is not " +
 			"changed here", Hint: "edit it by hand, or name a tendril.yaml with --config"}}}
@@ -68,7 +68,7 @@ type fileEditor struct {
 	options []*Option
 }
 
-// place is where an option stands in the file, or would.
+// place returns the path of an option's key in the file.
 func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	option, queue, ofOne := strings.Cut(name, " of ")
 	if ofOne {
@@ -102,7 +102,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	return []string{o.Key}, o, nil
 }
 
-// queues are the items of the key queues that are maps.
+// queues returns the items of the key queues if any of them is a map.
 func (e *fileEditor) queues() (maps []*yamlfile.Node) {
 	if e.root == nil {
 		return nil
@@ -135,7 +135,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		"write it there as '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
 }
 
-// queueOf is the name of the queue that a map below queues is about.
+// queueOf returns the name of the queue that a map below queues describes.
 func queueOf(item *yamlfile.Node) string {
 	for _, key := range []string{"name", "url", "arn"} {
 		if n := item.Get(key); n != nil {
@@ -145,15 +145,15 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine is a line of the file for people: the value of a secret option, what looks like a password, and the query
-// of a path are hidden.
+// shownLine returns a line of the file for display. It hides the value of a secret option, likely passwords and the
+// query of a path.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
 		if found && strings.Trim(key, " \"'") == secret {
 			return key + ": " + hidden
 		}
-		return hidden // a further line of the value
+		return hidden // another line of the value
 	}
 
 	line = WithoutQuery(line)
@@ -165,5 +165,5 @@ func shownLine(line, secret string) string {
 	return plainOption.shown(line)
 }
 
-// plainOption is one that is not secret by itself.
+// plainOption is an option without a secret file.
 var plainOption = Option{}

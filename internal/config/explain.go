@@ -9,36 +9,34 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Explanation is everything about one option.
+// Explanation describes an option and its value.
 type Explanation struct {
 	Option Option
-	// Value is the value in force, "" for none, and From is where it is from.
+	// Value is the value in force, which may be "", and From its origin.
 	Value string
 	From  Origin
 	// Chain holds every layer's value, the weakest first; the last one is in force.
 	Chain []Setting
-	// Queues holds, for the option queues, what is in force for each; else nil.
+	// Queues holds the settings of each queue if the option is queues; else nil.
 	Queues []QueueExplanation
 }
 
-// QueueExplanation is what is in force for one queue.
+// QueueExplanation describes the settings of one queue.
 type QueueExplanation struct {
-	// Name is the queue's name.
 	Name string
-	// Settings are its settings, in the order of the table.
+	// Settings are in the order of the table.
 	Settings []QueueSetting
 }
 
 // QueueSetting is one setting of one queue.
 type QueueSetting struct {
-	// Key is the key in tendril.yaml, Value what is in force, "" for none.
+	// Key is the key in tendril.yaml, and Value the value in force, which may be "".
 	Key, Value string
-	// From is where the value comes from: the queue's own map, or what holds for all queues.
+	// From is the value's origin: the queue's own map, or the setting for all queues.
 	From Origin
 }
 
-// Explain describes the option of that name, which may be any of its names.
-// The error says which names are near an unknown one.
+// Explain describes the option with the given name of any kind. The error for an unknown name suggests similar ones.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)
 	if o == nil {
@@ -64,14 +62,14 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {
-		if e, err := c.Explain(o.Name); err == nil { // each of them is known
+		if e, err := c.Explain(o.Name); err == nil { // always true
 			all = append(all, *e)
 		}
 	}
 	return all
 }
 
-// shown is a value of the option for people.
+// shown returns a value of the option for display.
 func (o *Option) shown(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
@@ -79,7 +77,7 @@ func (o *Option) shown(value string) string {
 	return bundle.Setting{Option: "value", Value: value}.Shown()
 }
 
-// WithoutQuery is a value of the option for people: the query of a path is hidden.
+// WithoutQuery returns a value of the option for display, without the query of a path.
 func (o *Option) WithoutQuery(value string) string {
 	if o.Name == "http-path" || o.Name == "healthcheck" {
 		return WithoutQuery(value)
@@ -100,15 +98,15 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	return e
 }
 
-// Option is the row of the table, or what is like one for a key that only queues have.
+// Option returns the setting's row in the table, including the rows that only queues have.
 func (s *QueueSetting) Option() Option {
 	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
 	}
-	return Option{Key: s.Key} // of an environment of another version
+	return Option{Key: s.Key} // from an environment of another version
 }
 
-// UnknownOption is the error for a name that is no option's. It says which names are near.
+// UnknownOption returns an error for a name that is not an option. It suggests similar names.
 func UnknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
@@ -124,7 +122,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("%s is not an option: docs/options.md lists them all", shown(name))
 }
 
-// String returns the explanation as a few lines of text, without an end of line.
+// String returns the explanation as several lines of text, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
@@ -173,7 +171,7 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds days, hours and minutes to a number of seconds that is hard to read.
+// readable adds days, hours or minutes to a large number of seconds.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

@@ -19,12 +19,11 @@ type settingsFile struct {
 	path string
 	data []byte
 	info fs.FileInfo
-	// explicit: a flag or a variable names it.
+	// explicit is true if a flag or a variable names the file.
 	explicit bool
 }
 
-// findFile returns the first settings file there is. A named one must exist;
-// without a name no file is needed.
+// findFile returns the first existing settings file, or nil. A named file must exist.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -53,7 +52,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	return nil, nil
 }
 
-// candidates are the places to look for a settings file without being given a name, the strongest first.
+// candidates returns the paths to search for a settings file if none is named, the strongest first.
 func candidates(src *Sources, vars map[string]string) []string {
 	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
 	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
@@ -67,7 +66,7 @@ func candidates(src *Sources, vars map[string]string) []string {
 	return append(paths, systemFile)
 }
 
-// readFile reads a regular file to one byte above the bound.
+// readFile reads a regular file up to one byte beyond the size limit.
 func readFile(path string) (*settingsFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -94,8 +93,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted refuses a file that was found by looking for it and that other users can change: it may name commands to
-// run.
+// untrusted refuses a file that was found by searching if other users can change it: it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
 	var wrong *trust.Error
@@ -111,7 +109,7 @@ func (f *settingsFile) untrusted() *Problem {
 		return unreadable(f.path, err)
 	}
 
-	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // what was checked is not what was read
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // the file read is not the file checked
 		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read",
 			Hint: "try again"}
 	}
@@ -133,7 +131,7 @@ func unreadable(path string, err error) *Problem {
 	return &p
 }
 
-// configPath is the settings file that a flag or a variable names, and where.
+// configPath returns the settings file named by a flag or a variable, and the origin of that name.
 func configPath(l *loader) (string, Origin) {
 	if path := l.src.Flags["config"]; path != "" {
 		return path, Origin{fromFlag, "--config"}
@@ -144,7 +142,7 @@ func configPath(l *loader) (string, Origin) {
 	return "", Origin{}
 }
 
-// readFile takes the settings file, if there is one.
+// readSettingsFile reads the settings file, if there is one.
 func readSettingsFile(l *loader) {
 	named, origin := configPath(l)
 	f, problem := findFile(named, &l.src, l.vars)
@@ -174,7 +172,7 @@ func readSettingsFile(l *loader) {
 	readOwnFile(l, f.path, entries)
 }
 
-// warnAboutBundleFile warns of a settings file beside the app that is not read.
+// warnAboutBundleFile warns of a settings file in the app's folder that is not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -195,7 +193,7 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 		"this file is not read: settings come from tendril.yaml in the working folder")
 }
 
-// byEntry finds the option of an entry in tendril.yaml; nil if it isn't an option's.
+// byEntry returns the option of a tendril.yaml entry, or nil.
 func byEntry(l *loader, e entry) *Option {
 	if !e.sqsd {
 		return withKey(l.rows, e.key)
@@ -230,8 +228,8 @@ func readOwnFile(l *loader, path string, entries []entry) {
 	}
 }
 
-// admit makes an entry an assignment, unless its option has been set before or the entry has no value. The lines
-// are those of the keys that were admitted.
+// admit turns an entry into an assignment. It refuses an entry without a value, or whose option already has a line in
+// lines, and otherwise adds its line.
 func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Blocks are the blocks of the configuration page of worker environments in Elastic Beanstalk, in their order.
+// Blocks returns the sections of Elastic Beanstalk's configuration page for worker environments, in page order.
 func Blocks() []string { return []string{"Queue", "Messages", "Advanced options"} }
 
-// Topics are the groups of all options, in the order of the table.
+// Topics returns the groups of all options, in the order of the table.
 func Topics() (topics []string) {
 	for _, o := range Options() {
 		if !slices.Contains(topics, o.Group) {
@@ -18,20 +18,20 @@ func Topics() (topics []string) {
 	return topics
 }
 
-// Essential reports whether the option is one of the dozen that matter first.
+// Essential reports whether the option is one of the dozen that most users need.
 func (o *Option) Essential() bool { return o.essential }
 
-// Block is the block of the configuration page that has the option, one of [Blocks]; "" for an option of tendril's own.
+// Block returns the option's section on the configuration page, one of [Blocks]; "" for tendril's own options.
 func (o *Option) Block() string { return o.block }
 
-// Label is the option's name for people, with the words of the configuration page where that has it.
+// Label returns the option's name for display, in the words of the configuration page if it has the option.
 func (o *Option) Label() string {
 	if o.label != "" {
 		return o.label
 	}
 
 	name := o.Name
-	if o.Name == queuesKey { // or a key that only one queue has
+	if o.Name == queuesKey { // or a key that only queues have
 		name = o.Key
 	}
 
@@ -47,23 +47,23 @@ func (o *Option) Label() string {
 	return strings.Join(words, " ")
 }
 
-// capitalised are the words that are written in capitals.
+// capitalised are the words written in capitals.
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit is what a bare number counts: "seconds", "bytes", "messages per second"; "" for values that are no such numbers.
+// Unit returns the unit of a bare number: "seconds", "bytes" or "messages per second"; "" for other values.
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
 	return unit
 }
 
-// What an option decides beyond the work on messages, see [Option.Guard].
+// The values of [Option.Guard].
 const (
 	GuardCode   = "code"   // which programs run, which files are read, and where messages go
 	GuardAccess = "access" // who may call tendril
 )
 
-// Guard says what a change of the option decides beyond how messages are worked on: GuardCode, GuardAccess, or "" for
-// nothing.
+// Guard returns the consequences of changing the option beyond message processing: GuardCode, GuardAccess, or "" for
+// none.
 func (o *Option) Guard() string {
 	switch {
 	case o.IsSecret(), o.isSecretFile, o.Group == "Console",
@@ -79,8 +79,7 @@ func (o *Option) Guard() string {
 	return ""
 }
 
-// Lock says why a change of the settings file would have no effect on an option whose value has this origin; "" where
-// it would have one.
+// Lock explains why changing the settings file has no effect on an option with this origin; "" if it has one.
 func (o *Option) Lock(from Origin) string {
 	switch {
 	case o.Key == "":

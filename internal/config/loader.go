@@ -9,29 +9,27 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Config is the outcome of reading the settings.
+// Config is the result of [Load].
 type Config struct {
 	// Settings are the values in force.
 	Settings
-	// Warnings are what is allowed and worth knowing, in no particular order
-	// of weight. They name places and options as problems do.
+	// Warnings are about legal but suspicious settings, in no particular order.
 	Warnings []Problem
-	// NotUsed names the settings of the bundle that change nothing because of what
-	// else is set. Empty when all of them count.
+	// NotUsed lists the bundle's settings that other settings make ineffective.
 	NotUsed []bundle.Finding
 
 	// options are the rows of the table, bound to Settings.
 	options []*Option
-	// idle are the options whose value in force is in NotUsed.
+	// idle marks the options whose value in force is in NotUsed.
 	idle   map[string]bool
 	chains map[string][]Setting
-	// queueOrigins are where the own settings of each of Queues come from, by key.
+	// queueOrigins are the origins of each queue's own settings, by key.
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
 
-// Origin returns the origin of an option's value in force. The name is
-// any that [Lookup] knows; an unknown one has the zero Origin.
+// Origin returns the origin of an option's value in force. It accepts every name that [Lookup] does, and returns the
+// zero Origin for others.
 func (c *Config) Origin(name string) Origin {
 	if o := find(c.options, name); o != nil {
 		return c.last(o.Name).Origin
@@ -39,44 +37,43 @@ func (c *Config) Origin(name string) Origin {
 	return Origin{}
 }
 
-// last is what was recorded last for an option.
+// last returns the setting recorded last for an option.
 func (c *Config) last(name string) Setting {
 	chain := c.chains[name]
 	return chain[len(chain)-1]
 }
 
-// Idle reports whether the option's value in force is one of NotUsed.
+// Idle reports whether the option's value in force is in NotUsed.
 func (c *Config) Idle(name string) bool { return c.idle[name] }
 
 // IsSet reports whether any layer sets the option.
 func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
 
-// DaemonFile reports whether the settings file is one of aws-sqsd, whose
-// daemon posts to http://localhost by default.
+// DaemonFile reports whether the settings file is an aws-sqsd file. That daemon posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of one Load: the settings that hold for all queues, or one queue's view of them.
+// loader is the state of one Load, seen by the settings for all queues or by one queue.
 type loader struct {
 	src  Sources
 	vars map[string]string
 	cfg  *Config
-	// refused is everything that is wrong so far.
+	// refused collects the problems.
 	refused *Error
-	// ownSettings are those that each of Queues has for itself; empty if there aren't any.
+	// ownSettings are the own settings of each of Queues; may be empty.
 	ownSettings [][]assignment
-	// queues are the loaders of each of Queues.
+	// queues are the views of each of Queues.
 	queues []*loader
-	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL; the zero value when it does not.
+	// computedQueue is the place in the bundle where CloudFormation computes WorkerQueueURL; usually zero.
 	computedQueue Origin
 
-	// all is the loader of the settings that hold for all queues.
+	// all is the view of the settings for all queues.
 	all *loader
-	// s are the settings as this loader sees them, and rows the table bound to them.
+	// s are the settings in this view, and rows the table bound to them.
 	s    *Settings
 	rows []*Option
-	// prefix starts the warnings of a queue's loader: "queue payments: "; else "".
+	// prefix starts the warnings of a queue's view: "queue payments: ".
 	prefix string
-	// own is where the queue's own settings come from, by key.
+	// own holds the origins of the queue's own settings, by key.
 	own map[string]Origin
 }
 
@@ -98,7 +95,7 @@ func newLoader(src Sources) *loader {
 	return l
 }
 
-// ofQueue returns a loader of the settings s of one queue.
+// ofQueue returns the view of the queue with settings s.
 func (l *loader) ofQueue(s *Settings) *loader {
 	queue := *l
 	queue.s = s
@@ -121,11 +118,11 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign puts a value in force, if it is right. The layers are read from the
-// weakest to the strongest, so that the last one stays.
+// assign validates a value and puts it in force. Layers are read from weakest to strongest, so the last assignment
+// wins.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
-		return // in force since the file was found, see configPath
+		return // already set by readSettingsFile
 	}
 	if err := a.option.value.set(a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
@@ -137,7 +134,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn forgets the queues' own settings when a stronger layer names the queues anew.
+// dropOwn drops the queues' own settings because a stronger layer names the queues.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -155,7 +152,7 @@ func (l *loader) record(name string, from Origin) {
 	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get()})
 }
 
-// origin is where the value of an option comes from, as this loader sees it.
+// origin returns the origin of an option's value in this view.
 func (l *loader) origin(name string) Origin {
 	if own, found := l.own[l.option(name).Key]; found {
 		return own
@@ -163,8 +160,7 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle records a value that was worked out, in the layer that it was worked
-// out from. A default's place says what it follows from.
+// settle records a derived value in the layer it was derived from. For a default, reason becomes its place.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -175,12 +171,12 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash refuses two options that contradict each other, at the place of the first.
+// clash refuses two contradicting options, at the place of the first.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
-// notUsed names the bundle's settings of these options as without effect.
+// notUsed adds the bundle's settings of these options to NotUsed.
 func (l *loader) notUsed(why string, options ...string) {
 	for _, s := range l.bundled() {
 		for _, name := range options {
@@ -202,7 +198,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint is where the variables of every AWS SDK say that a service is; "" for Amazon's own place.
+// endpoint returns a service's endpoint from the variables that every AWS SDK reads; "" for Amazon's own.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -210,7 +206,7 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-// about warns at the place that set the option; a default that takes part has none.
+// about warns at the place that set the option, or without a place if it is a default.
 func (l *loader) about(name, hint, format string, args ...any) {
 	where := ""
 	if from := l.origin(name); from.Layer != Default {
@@ -223,12 +219,12 @@ func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Defaul
 
 func (l *loader) named(name string) string { return name + " " + l.option(name).value.get() }
 
-// cite is an option's name and value, and the place that set it.
+// cite returns an option's name, value and origin.
 func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns that an option that was set has no effect; why continues that sentence.
+// idle warns that a set option has no effect; why continues that sentence.
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

@@ -7,65 +7,64 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Option is one row of the table that flags, variables, keys, documentation and completion are made of.
+// Option is one row of the option table, the source of flags, variables, keys, documentation and completion.
 type Option struct {
 	// Name is the flag without its dashes, in kebab case.
 	Name string
-	// Group is the block that the option belongs to in the documentation.
+	// Group is the option's section in the documentation.
 	Group string
-	// Help is one sentence of at most 90 characters; Detail is what else to know, for
-	// the documentation and tendril explain, "" for nothing.
+	// Help is one sentence of at most 90 characters. Detail adds more for the documentation and tendril explain; may
+	// be "".
 	Help, Detail string
-	// Key is the key in tendril.yaml; "" for --config, which cannot be in the file that it names.
+	// Key is the key in tendril.yaml; "" for --config, because the file cannot name itself.
 	Key string
-	// Variable is the environment variable, TENDRIL_ and the name.
+	// Variable is the environment variable: TENDRIL_ and the name.
 	Variable string
-	// Beanstalk is the option's name in Elastic Beanstalk, in Namespace; both are "" where it has none.
+	// Beanstalk is the option's name in Elastic Beanstalk, and Namespace its namespace there; both may be "".
 	Beanstalk, Namespace string
-	// DaemonKey is the key in aws-sqsd's own settings file; "" where it has none.
+	// DaemonKey is the key in an aws-sqsd settings file; may be "".
 	DaemonKey string
-	// Aliases are other names of the flag, as Workerless has them.
+	// Aliases are the flag's names in Workerless.
 	Aliases []string
-	// OtherVariables are variables of other programs that count too, the first
-	// one set wins; Variable overrides them all.
+	// OtherVariables are variables of other programs that set the option too. The first one that is set wins;
+	// Variable overrides them all.
 	OtherVariables []string
-	// Default is the value without any setting, as it would be written; "" when
-	// it is not a fixed one, and DefaultNote says what it is.
+	// Default is the value of an unset option in its written form; "" if the default varies, as DefaultNote
+	// describes.
 	Default, DefaultNote string
-	// Example is a value to show where there is no fixed default; else "".
+	// Example is a sample value for options without a fixed default.
 	Example string
 	// Serve is true if tendril serve has the option too.
 	Serve bool
-	// PerQueue is true if the option may also be set for one queue, in the list of maps below the key queues.
+	// PerQueue is true if the option can also be set in a queue's map below the key queues.
 	PerQueue bool
-	// Live is true if a change takes effect while tendril runs, after a reload or
-	// with a deployment; else at its next start.
+	// Live is true if a reload or a deployment applies a change; other options need a restart.
 	Live bool
 
-	// secretFile is the field for the path of a file that holds the value of a secret option; nil for options that are
-	// not secret.
+	// secretFile is the field for the path of a file that holds a secret option's value; nil if the option is not
+	// secret.
 	secretFile *string
 	// isSecretFile is true if the option names such a file.
 	isSecretFile bool
 	// essential is true if most environments set the option sooner or later.
 	essential bool
-	// block and label are the option's block and name on the configuration page of worker environments in Elastic
-	// Beanstalk; "" if it isn't there.
+	// block and label are the option's section and name on Elastic Beanstalk's configuration page for worker
+	// environments; "" if it isn't there.
 	block, label string
-	// list is true if a YAML list is the same as its items with commas between.
+	// list is true if a YAML list is equivalent to a string of comma-separated items.
 	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
 	beanstalkAliases []string
-	// beanstalkMinutes is true if a bare number is minutes under the name Beanstalk.
+	// beanstalkMinutes is true if Elastic Beanstalk counts bare numbers in minutes.
 	beanstalkMinutes bool
-	// properties are environment properties of a bundle that count too.
+	// properties are environment properties of a bundle that set the option too.
 	properties []string
-	// cloneVariables are variables of aws-sqsd's clones: read, with a warning.
+	// cloneVariables are variables of aws-sqsd clones; they are read with a warning.
 	cloneVariables []string
 	value          value
 }
 
-// find returns the row with any of an option's names; nil if there isn't one.
+// find returns the row with the given name of any kind, or nil.
 func find(rows []*Option, name string) *Option {
 	name = strings.TrimLeft(name, "-")
 	for _, o := range rows {
@@ -76,7 +75,7 @@ func find(rows []*Option, name string) *Option {
 	return nil
 }
 
-// withKey returns the row of a key in tendril.yaml; nil if there isn't one.
+// withKey returns the row with the given tendril.yaml key, or nil.
 func withKey(rows []*Option, key string) *Option {
 	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
 		return rows[i]
@@ -84,22 +83,21 @@ func withKey(rows []*Option, key string) *Option {
 	return nil
 }
 
-// Kind says in a word how a value is written: duration, integer, size, switch, choice, rate, number, list or text.
+// Kind names the syntax of the option's values: duration, integer, size, switch, choice, rate, number, list or text.
 func (o *Option) Kind() string { return o.value.kind }
 
-// Allowed says in words what the option takes.
+// Allowed describes the allowed values.
 func (o *Option) Allowed() string { return o.value.allowed }
 
 // IsSwitch reports whether the option is true or false.
 func (o *Option) IsSwitch() bool { return o.value.kind == kindSwitch }
 
-// IsSecret reports whether the value is never shown.
+// IsSecret reports whether the value must not be displayed.
 func (o *Option) IsSecret() bool { return o.secretFile != nil }
 
-// Choices are the words that a choice takes, for completion; else nil.
+// Choices returns the words of a choice, for completion; nil for other kinds.
 func (o *Option) Choices() []string { return o.value.choices }
 
-// names are all the names by which a person may call the option.
 func (o *Option) names() []string {
 	names := append([]string{o.Name, o.Variable}, o.Aliases...)
 	names = append(names, o.OtherVariables...)
@@ -114,8 +112,7 @@ func (o *Option) names() []string {
 	return append(names, o.beanstalkAliases...)
 }
 
-// workerNames are the option's names in the namespace of the worker daemon,
-// the usual one first; none where it has none there.
+// workerNames returns the option's names in the namespace of the worker daemon, the usual one first.
 func (o *Option) workerNames() []string {
 	if o.Namespace != bundle.NamespaceWorker {
 		return nil
@@ -123,8 +120,8 @@ func (o *Option) workerNames() []string {
 	return append([]string{o.Beanstalk}, o.beanstalkAliases...)
 }
 
-// beanstalkText is the option's name in Elastic Beanstalk for people, with the
-// namespace unless it is the worker daemon's.
+// beanstalkText returns the option's Elastic Beanstalk name for display, with the namespace unless it is the worker
+// daemon's.
 func (o *Option) beanstalkText() string {
 	switch {
 	case o.Namespace == bundle.NamespaceWorker || o.Beanstalk == "":
@@ -143,10 +140,10 @@ func (o *Option) example() string {
 	return o.Default
 }
 
-// ExampleText is a value that the option takes, for people.
+// ExampleText returns a sample value for display.
 func (o *Option) ExampleText() string { return o.human(o.example()) }
 
-// DefaultText is the default for people: the value, and words about it.
+// DefaultText returns the default and its note for display.
 func (o *Option) DefaultText() string {
 	switch value := o.human(o.Default); {
 	case value == "":
@@ -158,7 +155,7 @@ func (o *Option) DefaultText() string {
 	}
 }
 
-// AllowedText is [Option.Allowed] for people: durations are in the largest unit that leaves them whole.
+// AllowedText is [Option.Allowed] for display, with durations in the largest unit that divides them.
 func (o *Option) AllowedText() string { return o.human(o.Allowed()) }
 
 func (o *Option) human(text string) string {
@@ -168,10 +165,10 @@ func (o *Option) human(text string) string {
 	return text
 }
 
-// variablePrefix begins the variables that carry an Elastic Beanstalk option name.
+// variablePrefix starts the variables named after an Elastic Beanstalk option.
 const variablePrefix = "TENDRIL_SQSD_"
 
-// workerQueueURL is the option that says which queue the worker takes its messages from.
+// workerQueueURL is the Elastic Beanstalk option with the worker's queue.
 const workerQueueURL = "WorkerQueueURL"
 
 func (o *Option) isBundled(s bundle.Setting) bool {
@@ -182,9 +179,8 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
 
-// Bundled returns the settings in force as a bundle would write them, for the options that Elastic Beanstalk has:
-// durations are bare numbers. What is set for one queue counts for the first of several. Options without a value are
-// left out.
+// Bundled returns the settings in force as a bundle would write them, for the options that Elastic Beanstalk has.
+// Durations are bare numbers. Per-queue options have the first queue's value. Options without a value are omitted.
 func (s *Settings) Bundled() (list []bundle.Setting) {
 	s.eachForeign(func(o *Option, value string) {
 		if o.Beanstalk != "" {
@@ -194,8 +190,8 @@ func (s *Settings) Bundled() (list []bundle.Setting) {
 	return list
 }
 
-// Daemon returns the settings in force by their keys in the settings file of aws-sqsd, with durations in seconds.
-// What is set for one queue counts for the first of several. Options without a value are left out.
+// Daemon returns the settings in force by their aws-sqsd keys, with durations in seconds. Per-queue options have the
+// first queue's value. Options without a value are omitted.
 func (s *Settings) Daemon() map[string]string {
 	byKey := map[string]string{}
 	s.eachForeign(func(o *Option, value string) {
@@ -206,7 +202,7 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// eachForeign calls do for each option that has a value, in the form of Elastic Beanstalk.
+// eachForeign calls do for each option that has a value, in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Layer is one of the places that a value can be set in. A higher layer overrides a lower one.
+// Layer is a source of values. A higher layer overrides a lower one.
 type Layer int
 
 // The layers, from the weakest to the strongest.
@@ -24,18 +24,18 @@ func layers() []string { return []string{"default", "bundle", "file", "environme
 // String returns "default", "bundle", "file", "environment" or "flag".
 func (l Layer) String() string { return layers()[l] }
 
-// ParseLayer is the opposite of String; another text is [Default].
+// ParseLayer is the inverse of String; it returns [Default] for unknown text.
 func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), text), 0)) }
 
-// Origin says where a value was set.
+// Origin is the place where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is the place in the layer: "tendril.yaml:3", the name of a variable, a flag with its dashes, the
-	// bundle's folder; for a default it is "", or a few words on what it follows from.
+	// Where is the place in the layer: "tendril.yaml:3", the name of a variable, a flag with its dashes, or the
+	// bundle's folder. For a default it is "" or a short reason.
 	Where string
 }
 
-// String returns the place, or "default".
+// String returns the place, or "default" with the reason, if any.
 func (o Origin) String() string {
 	switch {
 	case o.Layer != Default:
@@ -47,26 +47,25 @@ func (o Origin) String() string {
 	}
 }
 
-// Setting is one layer's value for one option.
+// Setting is one layer's value of an option.
 type Setting struct {
-	// Origin is where the layer sets it.
 	Origin Origin
-	// Value is in the option's usual form.
+	// Value is in the option's normal form.
 	Value string
 }
 
-// assignment is one value as it was written, not yet checked.
+// assignment is a value as written, not yet validated.
 type assignment struct {
 	option *Option
 	origin Origin
-	// name is the option's name as it was written there.
+	// name is the option's name in the source.
 	name, text string
-	// unit is what a bare number counts, second or minute, in a place where durations
-	// are bare numbers; 0 where they carry units.
+	// unit is the unit of a bare number, second or minute, in sources that write durations as bare numbers; 0 in
+	// others.
 	unit time.Duration
 }
 
-// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file; 0 for what is not a duration.
+// bareUnit returns the unit of an option's bare numbers in a bundle or an aws-sqsd file; 0 if it is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -77,7 +76,7 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit is the text as every other place has it: bare minutes carry their unit.
+// withUnit returns the text in the notation of the other sources: bare minutes get their unit.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"
@@ -85,7 +84,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare is a number of units for a duration, rounded up; other values stay as they are.
+// bare formats a duration as a bare number of units, rounded up. Other values stay unchanged.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
@@ -93,7 +92,7 @@ func (a assignment) bare(value string) string {
 	return value
 }
 
-// allowed says what the option takes, as it is written in this place.
+// allowed describes the allowed values in the notation of this source.
 func (a assignment) allowed() string {
 	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
 	if a.unit == 0 || !found {
@@ -110,7 +109,7 @@ func (a assignment) allowed() string {
 	return a.bare(low) + " to " + a.bare(high) + units + rest
 }
 
-// line returns what to write in this place to give the option a value.
+// line returns the text that sets the option to value in this source.
 func (a assignment) line(value string) string {
 	value = a.bare(value)
 	switch a.origin.Layer {

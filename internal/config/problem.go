@@ -9,10 +9,10 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Problem is one thing that is wrong, or worth knowing, about the settings.
+// Problem is an error or a warning about the settings.
 type Problem = yamlfile.Problem
 
-// Error holds everything that is wrong with the settings; it is never empty.
+// Error holds every problem with the settings; it is never empty.
 type Error struct {
 	Problems []Problem
 }
@@ -20,7 +20,7 @@ type Error struct {
 // Error returns one line per problem, each followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
-// refusal is the problem of a value that its option does not take.
+// refusal returns the problem of a value that its option does not accept.
 func refusal(a assignment, err error) Problem {
 	advice := ""
 	if a.option.value.nearest != nil {
@@ -48,7 +48,7 @@ func refusal(a assignment, err error) Problem {
 
 const hidden = "(hidden)"
 
-// WithoutQuery is a path or a URL for people: its query, which may hold a key, is hidden.
+// WithoutQuery hides the query of a path or URL, which may hold a key, for display.
 func WithoutQuery(url string) string {
 	if path, query, _ := strings.Cut(url, "?"); query != "" {
 		return path + "?" + hidden
@@ -56,7 +56,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName is the option's name and a blank, or nothing where the place of the value says it already.
+// shownName returns the option's name and a space, or "" if the value's place already names the option.
 func (a assignment) shownName() string {
 	switch {
 	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
@@ -68,20 +68,20 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown makes a refused value fit for a message: short, on one line, without a password.
+// shown prepares a refused value for a message: short, on one line, without a password.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
 	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
-		text = "..." + text[i:] // no URL, and perhaps a password in it
+		text = "..." + text[i:] // not a URL, but it may contain a password
 	}
 	return yamlfile.Shown(text)
 }
 
-// Nearest returns the known names that a mistyped one may have meant, the
-// nearest first, at most three. Case and the sort of dash do not count.
+// Nearest returns up to three known names that a mistyped name may stand for, the closest first. It ignores case and
+// treats dashes and underscores alike.
 func Nearest(name string, known []string) []string {
-	const longest = 64 // no name of ours is longer; the distance costs its square
+	const longest = 64 // above every known name; the cost of the distance is quadratic
 	name = fold(name)
 	if len(name) > longest {
 		return nil
@@ -100,7 +100,7 @@ func nearestOne(name string, known []string) string {
 	return ""
 }
 
-// orList writes names as "a, b or c".
+// orList formats names as "a, b or c".
 func orList(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -112,7 +112,7 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// distance is how many bytes to insert, delete, replace or swap with their neighbour so that a becomes b.
+// distance returns the number of bytes to insert, delete, replace or swap with their neighbor to turn a into b.
 func distance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

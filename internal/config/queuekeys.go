@@ -9,8 +9,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// In tendril.yaml the queues may be a list of maps, of which each has the
-// queue's name, URL or ARN and settings of its own:
+// In tendril.yaml the key queues may hold a list of maps. Each map has the queue's name, URL or ARN and its own
+// settings:
 //
 //	queues:
 //	  - name: payments
@@ -19,8 +19,7 @@ import (
 //	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
 //	    weight: 1
 //
-// A key is read by the option of that name, into settings of the queue's own; so a value is checked by one rule
-// wherever it stands.
+// A key in such a map uses the row of the same option, so a value follows the same rule everywhere.
 
 func queueKeys(q *QueueSettings) []*Option {
 	keys := []*Option{{
@@ -47,8 +46,8 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the rows of what a queue may have for itself: the keys that only a queue has, bound to q, and
-// the rows of a table that may be set for one queue.
+// queueTable returns the rows for one queue's settings: the keys that only a queue has, bound to q, and the per-queue
+// options among rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -64,7 +63,7 @@ func takeQueues(l *loader, file string, e entry) {
 
 	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.refused.Problems) > before {
-		return // of checks among queues that are not right by themselves
+		return // checks across queues need valid queues
 	}
 
 	if err := checkQueues(queues); err != nil {
@@ -77,7 +76,7 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue reads one item of the list, and returns the queue and what it sets for itself.
+// readQueue reads one item of the list and returns the queue and its own settings.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -108,7 +107,8 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	return q, own
 }
 
-// readQueueKey checks one key of a queue and returns it for the time when the settings of all queues are known.
+// readQueueKey checks one key of a queue and returns its assignment, which applies after the settings of all queues
+// are known.
 func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []*Option) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := withKey(rows, e.key)
@@ -130,8 +130,7 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 	return a, true
 }
 
-// checkQueueKeys checks the keys of one queue against one another; a queue of
-// which a key was refused is not blamed for having no name.
+// checkQueueKeys checks one queue's keys against each other. It does not report a missing name if a key was refused.
 func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
@@ -156,7 +155,7 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 	one("target", "function", "lambda")
 }
 
-// unknownQueueKey says what is wrong with a key of a queue, and which one may have been meant.
+// unknownQueueKey returns the problem of an unknown key of a queue, with suggestions.
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a setting of one queue"}
 	var names []string

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// maxQueues bounds how many queues one worker looks after.
+	// maxQueues is the maximum number of queues of one worker.
 	maxQueues = 64
-	// maxWeight bounds a queue's weight.
 	maxWeight = 1000
 )
 
@@ -22,7 +21,7 @@ func queueList(field *[]QueueSettings) value {
 	return v
 }
 
-// parseQueues reads "a,b", "a:2,b:1", with URLs and ARNs among the names.
+// parseQueues parses "a,b" or "a:2,b:1", with names, URLs or ARNs.
 func parseQueues(text string) ([]QueueSettings, error) {
 	var queues []QueueSettings
 	for item := range strings.SplitSeq(text, ",") {
@@ -65,7 +64,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight takes the weight off a queue's name, URL or ARN, which may hold colons of their own.
+// splitWeight splits the weight off a queue's name, URL or ARN, which may contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')
@@ -112,8 +111,8 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// fixQueues is the list that may have been meant: queues without a weight
-// get 1, and the second of two is left out. It is "" when that is not enough.
+// fixQueues returns the list that was probably meant: queues without a weight get 1, and duplicates are dropped. It
+// returns "" if that does not make the list valid.
 func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings
@@ -128,7 +127,7 @@ func fixQueues(text string) string {
 		weighted = weighted || q.Weight > 0
 	}
 
-	const longest = 200 // of a line of advice
+	const longest = 200 // the longest suggestion
 	for i := range queues {
 		if weighted {
 			queues[i].Weight = max(1, queues[i].Weight)

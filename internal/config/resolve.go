@@ -9,7 +9,7 @@ import (
 const onlyQueue = "the one queue"
 
 func deriveQueues(l *loader) {
-	backend := l.cfg.Backend // as it was chosen, for each queue to follow
+	backend := l.cfg.Backend // before any queue changes it
 	several := severalChosen(l)
 	if !several {
 		deriveBackend(l)
@@ -29,7 +29,7 @@ func deriveQueues(l *loader) {
 	switch {
 	case several:
 		deriveFirst(l, backend)
-	case l.isSet("queues"): // by a weaker layer than the single queue's
+	case l.isSet("queues"): // overridden by the single queue
 		l.record("queues", l.origin(singleQueue(l)))
 	default:
 		l.settle("queues", onlyQueue)
@@ -43,8 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether the option queues counts, rather than one
-// that names a single queue: the option of the stronger layer does.
+// severalChosen reports whether the option queues is in force, rather than a stronger queue or queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -67,7 +66,7 @@ func severalChosen(l *loader) bool {
 	return true
 }
 
-// deriveFirst sets the options that name a single queue to the first one.
+// deriveFirst sets queue, queue-url and backend to the first queue's values.
 func deriveFirst(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue = first.Name
@@ -90,7 +89,7 @@ func deriveFirst(l *loader, backend string) {
 	}
 }
 
-// resolveQueue overlays the settings of all queues with a queue's own.
+// resolveQueue overlays the settings for all queues with a queue's own settings.
 func resolveQueue(l *loader, i int, backend string) {
 	s := l.cfg.Settings
 	s.Backend = backend
@@ -113,8 +112,8 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// takeOwn applies a queue's own settings, which were checked when they were
-// read. A destination of the queue's own replaces the common one.
+// takeOwn applies a queue's own settings, which are already validated. A queue's own destination replaces the common
+// one.
 func takeOwn(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -150,8 +149,8 @@ func takeOwn(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue settles where the queue lives: a name is embedded unless backend
-// is sqs or it feeds a function on AWS, a URL or an ARN is Amazon SQS.
+// placeQueue decides where the queue lives: a name is embedded unless backend is sqs or the queue feeds a function on
+// AWS; a URL or an ARN is on Amazon SQS.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -182,8 +181,7 @@ func placeQueue(l *loader) {
 	}
 }
 
-// deriveDestination settles who gets the messages: an app, a function on AWS or
-// one on this machine. That of the stronger layer counts.
+// deriveDestination chooses between target, function and lambda. The one from the strongest layer wins.
 func deriveDestination(l *loader) {
 	names := slices.DeleteFunc([]string{"target", "function", "lambda"}, func(name string) bool { return !l.isSet(name) })
 	slices.SortStableFunc(names, func(a, b string) int { return int(l.origin(b).Layer) - int(l.origin(a).Layer) })
@@ -200,8 +198,8 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// QueueOrigin returns the origin of a setting of the queue Queues[i], by its
-// key in tendril.yaml: from the queue's own map, or from what holds for all.
+// QueueOrigin returns the origin of a setting of Queues[i], by its key in tendril.yaml: the queue's own map, or the
+// setting for all queues.
 func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
 		return own
@@ -209,8 +207,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one: a
-// worker on an empty queue of its own looks healthy and does nothing.
+// refuseComputedQueue refuses a bundle whose queue is named by CloudFormation, unless a stronger layer names one. A
+// worker on its own empty queue would look healthy and do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -250,15 +248,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether the environment's name was set, rather than guessed. A queue on Amazon SQS is created by such
-// a name only: two apps in folders of the same name would take each other's messages.
+// namedOnPurpose reports whether the environment's name was set rather than guessed. Only such a name creates a queue
+// on Amazon SQS: two apps in folders of the same name would take each other's messages.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL lets a stronger layer choose the embedded queue over the
-// queue URL of a weaker one: the same file, tried at home.
+// dropQueueURL drops the queue URL if a stronger layer chose the embedded queue, so a production settings file can be
+// tried locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -284,8 +282,8 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion takes the first region in a queue's URL if no region was set.
-// A queue whose own URL has a region keeps that: no other answers there.
+// deriveRegion takes the first region in a queue's URL if no region was set. A queue with a region in its URL keeps
+// that region, because no other region serves it.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -302,7 +300,7 @@ func deriveRegion(l *loader) {
 	}
 }
 
-// regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there is none.
+// regionOf returns the region in an ARN or an Amazon URL, or "".
 func regionOf(queueURL string) string {
 	found := ""
 	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {
@@ -316,8 +314,7 @@ func regionOf(queueURL string) string {
 	return found
 }
 
-// regionOfHost returns what follows "sqs" in the name of an Amazon host, or,
-// in the older form, what "queue" follows.
+// regionOfHost returns the label after "sqs" in an Amazon host name, or the label before "queue" in the legacy form.
 func regionOfHost(name string) string {
 	if !amazonHost(name) {
 		return ""
@@ -334,8 +331,8 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget takes the path off an app's URL; "" when it has none, or none
-// but a slash. The path of a socket is not a path of the app.
+// splitTarget splits the path off an app's URL. The path is "" if it is missing or just a slash. The path of a unix
+// socket belongs to the base.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

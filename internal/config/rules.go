@@ -18,8 +18,7 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// The rules bring a text into its usual form or say what is wrong with it.
-// Their errors continue the refused text: "... is not a URL".
+// A rule validates a text and normalizes it. Its error continues the refused text: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -33,13 +32,13 @@ const (
 	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both with a comma between"
 )
 
-// fault is what may be wrong with a text.
+// fault is a problem that a text may have.
 type fault struct {
 	found bool
 	text  string
 }
 
-// valid returns the text, or the first fault that was found in it.
+// valid returns the text, or an error for the first fault found.
 func valid(text string, faults ...fault) (string, error) {
 	for _, f := range faults {
 		if f.found {
@@ -88,7 +87,7 @@ func queueURL(text string) (string, error) {
 		fault{err != nil, "does not end with a queue name"})
 }
 
-// functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION or :ALIAS behind or not.
+// functionName accepts NAME, ACCOUNT:function:NAME or an ARN, each optionally followed by :VERSION or :ALIAS.
 func functionName(text string) (string, error) {
 	const noARN = "is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
 	parts := strings.Split(text, ":")
@@ -129,12 +128,12 @@ func bucketName(text string) (string, error) {
 			"is not a list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
 }
 
-// lastSegment returns what follows the last slash or colon: the queue's name in its URL or ARN.
+// lastSegment returns the text after the last slash or colon: the queue's name in its URL or ARN.
 func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
 
-// endpointURL takes where SQS is called: a URL, or the path of a unix socket.
+// endpointURL accepts the URL of an SQS server or "unix:" and the path of its socket.
 func endpointURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix:"); found {
 		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
@@ -147,7 +146,7 @@ func endpointURL(text string) (string, error) {
 	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint cannot have"})
 }
 
-// targetURL takes the app's URL. A path is left in: it becomes the http-path.
+// targetURL accepts the app's URL. A path stays in the URL; it becomes the http-path later.
 func targetURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix://"); found {
 		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "does not contain the absolute path of a " +
@@ -157,14 +156,15 @@ func targetURL(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ip, _ := netip.ParseAddr(u.Hostname()) // a name is checked when it is looked up
+	ip, _ := netip.ParseAddr(u.Hostname()) // host names are checked after resolving them
 	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: give it with http-path"},
 		fault{ip.IsUnspecified(), "is an address to listen on: to reach an app on this machine write 127.0.0.1"},
 		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
 			"is a link-local address, to which tendril never posts"})
 }
 
-// plainURL takes an absolute http or https URL, and refuses what leaks (a password) or is never sent (a fragment).
+// plainURL accepts an absolute http or https URL. It refuses passwords, which would leak, and fragments, which are
+// never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -182,8 +182,8 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// httpPath takes a path that can only ever choose a path on the app, with an
-// optional query. A missing slash in front is put there, as aws-sqsd does.
+// httpPath accepts a path with an optional query. The path must not be able to reach another host or leave its
+// folder. A missing leading slash is added, as aws-sqsd does.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -197,7 +197,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath looks at a path as written, and at what a server makes of it that decodes it, however often.
+// checkPath checks a path as written and after each round of decoding, because a server may decode it repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -269,7 +269,7 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is not a health check")
 }
 
-// endpointAddresses takes an address to listen on, the path of a unix socket after "unix:", or both with a comma.
+// endpointAddresses accepts an address to listen on, "unix:" and the path of a socket, or both with a comma between.
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
@@ -303,7 +303,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listenAddress takes HOST:PORT with an IP address or localhost, or a bare port on 127.0.0.1.
+// listenAddress accepts HOST:PORT with an IP address or localhost, or a bare port on 127.0.0.1.
 func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
@@ -317,7 +317,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token takes a secret that callers send. A placeholder, such as the one in a generated manifest, is public.
+// token accepts a secret that callers send. It refuses the placeholder of generated manifests, which is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
 		"such as the output of 'openssl rand -hex 32'"},
@@ -326,23 +326,23 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which everybody can guess"})
 }
 
-// placeholder is written where a generated file needs a secret. Every option that holds a secret refuses it.
+// placeholder stands in generated files for a secret. Every option that holds a secret refuses it.
 const placeholder = "REPLACE-ME"
 
-// signingKey takes a key of Standard Webhooks, and says nothing of it.
+// signingKey accepts a Standard Webhooks key. Its error does not contain the key.
 func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
 
-// exampleFilter is a filter as it is stored.
+// exampleFilter is a filter in its normal form.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue is a filter. A suggestion has quotes, which both a shell and YAML need.
+// filterValue is a filter. Its suggestion is quoted, as a shell and YAML both require.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
 
-// filterPattern takes a pattern, or the file of one, and returns the pattern on one line.
+// filterPattern accepts a pattern or the path of a file with one, and returns the pattern on one line.
 func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
@@ -351,7 +351,7 @@ func filterPattern(text string) (string, error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		f, err := readFile(text)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // without the path, which the message has already
+			err = wrong.Err // without the path, which the message already contains
 		}
 		if err != nil {
 			return "", fmt.Errorf("is no pattern, and no file that can be read: %w", err)
@@ -368,7 +368,7 @@ func filterPattern(text string) (string, error) {
 	return line.String(), err
 }
 
-// network is a prefix of addresses; an address stands for itself alone.
+// network accepts a network prefix or a single address.
 func network(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr, addr.BitLen()).String(), nil
@@ -443,14 +443,14 @@ func scaleTarget(text string) (string, error) {
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
-	lowestFinal  = 200 // below are the informational statuses, which end nothing
+	lowestFinal  = 200 // lower statuses are informational, not final
 	highestFinal = 599
 )
 
-// codeRange is a range of statuses, both ends included.
+// codeRange is a range of statuses, inclusive.
 type codeRange struct{ first, last int }
 
-// String returns the range as [parseCodes] reads it: a single status alone, others as FIRST-LAST.
+// String returns the range in the form that [parseCodes] reads: a single status, or FIRST-LAST.
 func (r codeRange) String() string {
 	if r.first == r.last {
 		return strconv.Itoa(r.first)
@@ -458,8 +458,8 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// normalizeCodes takes a list such as "200,202-204" or "2xx" and returns it
-// sorted, joined where ranges touch, with classes written as ranges.
+// normalizeCodes parses a list such as "200,202-204" or "2xx". It returns sorted ranges, merged where they overlap or
+// touch.
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
@@ -477,7 +477,7 @@ func normalizeCodes(text string) (string, error) {
 	return strings.Join(texts, ","), nil
 }
 
-// mergeRanges returns the ranges sorted, with those joined that overlap or touch.
+// mergeRanges returns the sorted ranges, with overlapping and adjacent ones merged.
 func mergeRanges(ranges []codeRange) (merged []codeRange) {
 	for _, r := range slices.SortedFunc(slices.Values(ranges), func(a, b codeRange) int { return a.first - b.first }) {
 		if n := len(merged); n > 0 && r.first <= merged[n-1].last+1 {
@@ -489,7 +489,7 @@ func mergeRanges(ranges []codeRange) (merged []codeRange) {
 	return merged
 }
 
-// terminalCodes takes a list of statuses, which it normalizes too, or off.
+// terminalCodes accepts a list of statuses, or off.
 func terminalCodes(text string) (string, error) {
 	if text == Off || text == "" {
 		return "", nil
@@ -497,7 +497,7 @@ func terminalCodes(text string) (string, error) {
 	return normalizeCodes(text)
 }
 
-// parseCodes reads one item of such a list: a status, a range or a class.
+// parseCodes parses one item of a list of statuses: a status, a range or a class.
 func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"
@@ -523,7 +523,7 @@ func parseCodes(item string) (codeRange, error) {
 }
 
 func userName(text string) (string, error) {
-	const longest = 32 // of useradd
+	const longest = 32 // the limit of useradd
 	name, group, hasGroup := strings.Cut(text, ":")
 	isID := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 31)
@@ -534,12 +534,12 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources are the limits that a process may be given, as ulimit and systemd name them.
+// resources returns the names of process limits in ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }
 
-// processLimit takes NAME=NUMBER or NAME=unlimited; a number may be a size.
+// processLimit accepts NAME=NUMBER or NAME=unlimited; a number may be a size.
 func processLimit(text string) (string, error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {

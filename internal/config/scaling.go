@@ -19,7 +19,7 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 	return "", 0, 0
 }
 
-// deriveScaling works out how many processes there may be and by what they are scaled.
+// deriveScaling decides the number of processes, the target of scaling and its trigger.
 func deriveScaling(l *loader) {
 	s := l.s
 	deriveLargest(l, "scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
@@ -31,7 +31,7 @@ func deriveScaling(l *loader) {
 	derivePeriod(l)
 }
 
-// deriveLargest fixes a most that is less than the least, where one of them is a default.
+// deriveLargest adjusts a default that makes the maximum less than the minimum.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
@@ -46,11 +46,11 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// maxAutoProcesses is the most processes that the sizes of a bundle start on one machine: a bundle for a group of
-// a hundred instances must not fill a laptop. More need an option of their own.
+// maxAutoProcesses limits the processes on one machine that a bundle's group size starts: a bundle for a hundred
+// instances must not overload a laptop. Users can set processes-max to get more.
 const maxAutoProcesses = 16
 
-// deriveAuto lets the sizes and the trigger of a bundle take effect if no option chose the target of scaling.
+// deriveAuto applies a bundle's sizes and trigger if no option set the target of scaling.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -66,8 +66,8 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// deriveProcesses gives the app as many processes as were asked for. The sizes of a group are meant for instances:
-// they count here only when processes are what is scaled.
+// deriveProcesses sets the number of app processes. Group sizes are meant for instances, so they count only if
+// processes are scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -104,8 +104,8 @@ func deriveProcesses(l *loader) {
 	}
 }
 
-// deriveMeasure drops a measure that does not exist here, with the thresholds that
-// belong to it: a bundle made for AWS runs unchanged, with a warning.
+// deriveMeasure drops a measure that does not exist here, with its thresholds and a warning, so that a bundle made
+// for AWS runs unchanged.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
@@ -126,16 +126,16 @@ func deriveMeasure(l *loader) {
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // else notUsed names it
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise notUsed reports it
 		}
 	}
 }
 
-// usualMeasure is Elastic Beanstalk's where a bundle names none.
+// usualMeasure is Elastic Beanstalk's default measure.
 const usualMeasure = "NetworkOut"
 
-// dropThresholds forgets those that were set for another measure, further down than
-// the one in force: bytes a minute say nothing of messages.
+// dropThresholds drops thresholds that a weaker layer set for another measure: a limit in bytes per minute is
+// meaningless for messages.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -156,7 +156,7 @@ func dropThresholds(l *loader) {
 		}
 		dropped = append(dropped, l.cite(t.name))
 		t.forget()
-		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // of no layer, until it is settled
+		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // without a layer until it is settled
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
@@ -178,7 +178,7 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn is what an option is set to in a layer, or in the next below where it is set; "" for nowhere.
+// valueIn returns an option's value in the given layer or the nearest weaker one that sets it; "" if none does.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -189,7 +189,7 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// deriveThresholds completes a trigger, in the unit of its measure.
+// deriveThresholds completes a trigger with the unit and thresholds of its measure.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
@@ -209,7 +209,7 @@ func deriveThresholds(l *loader) {
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" { // never more than 100
+		if unit == "Percent" { // at most 100
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)
@@ -227,7 +227,7 @@ func deriveThresholds(l *loader) {
 	}
 }
 
-// derivePeriod lets a breach that is shorter than the usual period be one period.
+// derivePeriod shortens the default period to the breach duration.
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
@@ -236,7 +236,7 @@ func derivePeriod(l *loader) {
 	}
 }
 
-// triggerNames are the options of a trigger without its measure.
+// triggerNames returns the options of a trigger except its measure.
 func triggerNames() []string {
 	return []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
 		"scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
@@ -246,13 +246,13 @@ func triggerNames() []string {
 func warnScaling(l *loader) {
 	s, trigger := l.s, triggerNames()
 	switch {
-	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // as the sizes say
+	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // as the sizes imply
 	case s.ScaleTarget == ScaleNone:
 		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
 			"scale-measure-name"}, trigger...) {
-			if l.origin(name).Layer > FromBundle { // a bundle made for a fleet has them, and is right
+			if l.origin(name).Layer > FromBundle { // a bundle for a fleet sets them with good reason
 				l.idle(name, " with scale-target none", "set scale-target, to processes for instance")
 			}
 		}

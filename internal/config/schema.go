@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
-// Schema returns a JSON Schema of tendril.yaml, for editors: the keys, what each takes, and what it means. Every file
-// that [Load] accepts is valid by it; what two options must agree on, it does not know.
+// Schema returns a JSON Schema of tendril.yaml for editors, with a description of every key. It accepts every file
+// that
+// [Load] accepts. It does not check options against each other.
 func Schema() map[string]any {
 	keys := object{}
 	sqsd := object{}
@@ -44,7 +44,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// schema says what the option takes, as YAML reads it: a text that looks like a number is one.
+// schema returns the option's JSON Schema. Texts that look like numbers are numbers, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
@@ -82,10 +82,11 @@ func (o *Option) schema() object {
 	return s
 }
 
-// durationPattern matches what [ParseDuration] reads: a decimal number of seconds or of days, or numbers with units.
+// durationPattern matches the input of [ParseDuration]: a decimal number of seconds or of days, or numbers with
+// units.
 const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
-// numbers are the whole numbers that the option takes.
+// numbers returns the schema of the integers in the option's range.
 func (o *Option) numbers() object {
 	s := object{"type": "integer"}
 	low, high, _ := strings.Cut(o.Allowed(), " to ")
@@ -98,7 +99,7 @@ func (o *Option) numbers() object {
 	return s
 }
 
-// choiceSchema offers the words, and takes others only where the option does: in capitals, or as a switch.
+// choiceSchema lists the words. It allows other scalars only if the option accepts them: in capitals, or as a switch.
 func (o *Option) choiceSchema() object {
 	words := o.Choices()
 	takes := func(text string) bool { return o.value.set(text) == nil }
@@ -110,7 +111,7 @@ func (o *Option) choiceSchema() object {
 	enum := []any{}
 	for _, w := range words {
 		enum = append(enum, w)
-		if w == Off { // which some readers of YAML take for false
+		if w == Off { // some YAML parsers read off as false
 			enum = append(enum, false)
 		}
 	}
@@ -122,7 +123,7 @@ func (o *Option) description() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s Allowed: %s%s.", o.Help, o.Detail, o.Allowed(), unitNote(o.Kind())))
 }
 
-// anyCasePattern matches the words whatever the case of their letters.
+// anyCasePattern returns a pattern that matches the words in any case.
 func anyCasePattern(words ...string) string {
 	var b strings.Builder
 	for i, w := range words {

@@ -11,13 +11,13 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// secretFileSuffix ends the name of the option that names a file for the value of a secret option.
+// secretFileSuffix is appended to a secret option's name for the option with the path of its file.
 const secretFileSuffix = "-file"
 
-// maxSecret bounds the file of a secret.
+// maxSecret is the maximum size of a secret's file in bytes.
 const maxSecret = 64 << 10
 
-// fileOption is the option that names a file for the value of a secret option.
+// fileOption returns the option with the path of a file that holds a secret option's value.
 func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
 		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
@@ -28,7 +28,7 @@ func (o *Option) fileOption() *Option {
 	return file
 }
 
-// readSecrets gives the secret options that a file was named for the content of it.
+// readSecrets sets secret options from their files.
 func readSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -62,8 +62,7 @@ func readSecrets(l *loader) {
 	}
 }
 
-// readSecret reads the value in a file, without the line breaks at its end. A file that another user decides about is
-// refused.
+// readSecret returns the value in a file, without trailing line breaks. It refuses files that other users can change.
 func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err
@@ -90,7 +89,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretProblem says what is wrong with the file of a secret, and nothing of its content.
+// secretProblem describes the error without revealing the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

@@ -12,39 +12,35 @@ import (
 
 const systemFile = "/etc/tendril/config.yaml"
 
-// Sources are where [Load] looks. The zero value has no flags, no variables and no bundle, and still finds a
-// settings file in the working folder or the machine's.
+// Sources are the inputs of [Load]. The zero value has no flags, variables or bundle, but still finds a settings file
+// in the working folder or in the system's place.
 type Sources struct {
-	// Flags are the flags that were given, by name without dashes (an alias counts as a name), and their values as
-	// text. Flags left at their default do not belong here.
+	// Flags are the given flags, by name or alias without dashes. It must not contain flags left at their default.
 	Flags map[string]string
-	// Environ is the environment as os.Environ gives it. A variable that is set to nothing counts as not set.
+	// Environ is in the form of os.Environ. A variable with an empty value counts as unset.
 	Environ []string
-	// Bundle is the app's source bundle, whose settings count; nil when there is none.
+	// Bundle is the app's source bundle, or nil.
 	Bundle *bundle.Bundle
-	// Dir is the folder in which tendril.yaml is looked for; "" is the working folder.
+	// Dir is the folder to search for tendril.yaml; "" is the working folder.
 	Dir string
-	// SystemFile is looked for last; "" is /etc/tendril/config.yaml.
+	// SystemFile is the last settings file tried; "" is /etc/tendril/config.yaml.
 	SystemFile string
-	// File is read in place of every settings file, to check what it says before it is written; nil for the one that
-	// is found.
+	// File replaces the settings file on disk, to check a change before writing it; nil reads the file on disk.
 	File *File
-	// Root is true for a process of root's: data then lies below /var/lib.
+	// Root is true if the process runs as root: its data is below /var/lib.
 	Root bool
-	// Free replace the defaults of options whose default address or port is taken on this machine, by option; nil
-	// if all are free. A value that was set counts before them.
+	// Free replaces the defaults of options whose default address or port is taken on this machine, by option. Values
+	// that were set override it.
 	Free map[string]string
 }
 
 // File is a settings file that may not be on disk yet.
 type File struct {
-	// Path is where it is, or will be.
 	Path string
 	Data []byte
 }
 
-// variables returns the environment as a map, without empty ones. As in a
-// process, the last of two equal names counts.
+// variables returns the non-empty environment variables. The last of two equal names wins, as in a process.
 func (s *Sources) variables() map[string]string {
 	vars := make(map[string]string, len(s.Environ))
 	for _, kv := range s.Environ {
@@ -55,17 +51,17 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder is where each environment has its data directory, by its name, unless another one is set; "" if even
-// the home folder is unknown. environ are the variables of a process, root is true for a process of root's.
+// StateFolder returns the default parent of all environments' data directories, or "" if not even the home folder is
+// known. environ is a process's environment; root is true if it runs as root.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
 }
 
-// stateFolder is [StateFolder], and why it is there.
+// stateFolder is [StateFolder] and the reason for its choice.
 func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
-		// systemd sorts them: a second one, for the app, may come first.
+		// systemd sorts the folders, so the app's may come first.
 		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)
 		return list[own], "STATE_DIRECTORY is set"
 	}
@@ -83,8 +79,8 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	return "", ""
 }
 
-// readEnvironment takes the variables of every option, the weakest first: variables of aws-sqsd's clones, of
-// other programs, the Elastic Beanstalk names, the option's own.
+// readEnvironment reads the variables of every option, the weakest first: variables of aws-sqsd clones, variables of
+// other programs, Elastic Beanstalk names, the option's own.
 func readEnvironment(l *loader) {
 	for _, o := range l.rows {
 		if name := firstSet(l, o.cloneVariables); name != "" {
@@ -155,8 +151,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo stays silent about names that are far from every option's:
-// the program and its tests have variables that are no options.
+// warnAboutTypo ignores names that resemble no option: the program and its tests have variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // edits
 	near := nearestOne(name, own)
@@ -169,7 +164,6 @@ func warnAboutTypo(l *loader, name string, own []string) {
 	}
 }
 
-// readFlags takes the flags that were given.
 func readFlags(l *loader) {
 	for _, o := range l.rows {
 		given := ""

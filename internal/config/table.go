@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// twelveHours is the longest that SQS hides a message.
+	// twelveHours is the maximum visibility timeout of SQS.
 	twelveHours = 12 * time.Hour
-	// twoWeeks is the longest that SQS keeps a message.
+	// twoWeeks is the maximum message retention period of SQS.
 	twoWeeks = 14 * 24 * time.Hour
 )
 
@@ -329,7 +329,7 @@ func metricsOptions(s *Settings) []Option {
 	}}
 }
 
-// Options returns the table of every option of this release, in the order of the groups. The slice is the caller's.
+// Options returns every option of this release, in the order of the table. The caller owns the slice.
 func Options() []Option {
 	var all []Option
 	for _, o := range table(&Settings{}) {
@@ -338,7 +338,7 @@ func Options() []Option {
 	return all
 }
 
-// table returns the rows of all options, each of which reads and writes its field of s.
+// table returns the rows of all options, which read and write the fields of s.
 func table(s *Settings) []*Option {
 	var all []*Option
 	for _, group := range []struct {
@@ -364,7 +364,7 @@ func table(s *Settings) []*Option {
 	return all
 }
 
-// complete fills in what follows from the name of an option.
+// complete fills in the fields that follow from the option's name.
 func (o *Option) complete(group string) {
 	o.Group = group
 	o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
@@ -376,8 +376,8 @@ func (o *Option) complete(group string) {
 	}
 }
 
-// Lookup finds an option by any of its names: flag (with or without dashes in
-// front), key, variable, Elastic Beanstalk name, alias, or key of aws-sqsd.
+// Lookup finds an option by any of its names: flag (with or without leading dashes), key, variable, Elastic Beanstalk
+// name, alias, or aws-sqsd key.
 func Lookup(name string) (Option, bool) {
 	if o := find(table(&Settings{}), name); o != nil {
 		return *o, true

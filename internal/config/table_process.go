@@ -55,10 +55,10 @@ func appOptions(s *Settings) []Option {
 	}}
 }
 
-// shutdownDelay is the property, and the variable, that sets app-grace.
+// shutdownDelay is the environment property and the variable that set app-grace.
 const shutdownDelay = "WORKER_SHUTDOWN_DELAY"
 
-// ownAppOptions say as whom and how the app is run.
+// ownAppOptions returns the options about running the app itself.
 func ownAppOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "app-user", Example: "webapp",

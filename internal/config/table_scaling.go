@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	maxProcesses = 64                // of the app on one machine
-	maxSize      = 10_000            // of a group in Elastic Beanstalk
-	maxThreshold = 20_000_000        // there
-	maxPeriod    = 600 * time.Minute // there
+	maxProcesses = 64                // app processes on one machine
+	maxSize      = 10_000            // instances of an Elastic Beanstalk group
+	maxThreshold = 20_000_000        // in Elastic Beanstalk
+	maxPeriod    = 600 * time.Minute // in Elastic Beanstalk
 )
 
 // The values of scale-in-protection.
 const (
-	protectionAuto = "auto" // protects this machine, or task of Amazon ECS, while long work runs
+	protectionAuto = "auto" // protects this instance, or Amazon ECS task, during long deliveries
 	ProtectionOff  = "off"  // leaves protection to others
 )
 
@@ -126,7 +126,7 @@ func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
 
-// foreignMeasures are measures of Elastic Beanstalk that do not exist here.
+// foreignMeasures returns Elastic Beanstalk's measures that do not exist here.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}

@@ -11,41 +11,39 @@ import (
 	"time"
 )
 
-// The kinds say what a value is written as.
+// The kinds are the syntaxes of values.
 const (
 	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or a bare number of seconds
-	kindInteger  = "integer"  // a whole number in decimal digits
+	kindInteger  = "integer"  // a whole decimal number
 	kindSize     = "size"     // a number of bytes, bare or with B, KiB, MiB or GiB
 	kindSwitch   = "switch"   // true or false (also yes, no, on, off, 1, 0)
 	kindChoice   = "choice"   // one of a few words
-	kindRate     = "rate"     // a number of messages: "10/s", "600/m", "36000/h", or bare per second
+	kindRate     = "rate"     // messages over time: "10/s", "600/m", "36000/h", or bare per second
 	kindNumber   = "number"   // a decimal number
-	kindList     = "list"     // values with commas between
-	kindText     = "text"     // anything else; the option's range says what is allowed
+	kindList     = "list"     // comma-separated values
+	kindText     = "text"     // anything else, as described by the option's range
 )
 
-// value says how the values of an option are written, checked and stored.
+// value defines how an option's values are written, checked and stored.
 type value struct {
-	kind string
-	// allowed says in words what the option takes.
+	kind    string
 	allowed string
 	// choices are the words of a choice.
 	choices []string
-	// nearest is the allowed value to suggest in place of a refused one; nil, or "",
-	// lets the option's default stand in.
+	// nearest returns an allowed value to suggest instead of a refused one. If it is nil or returns "", the
+	// suggestion is the option's default.
 	nearest func(text string) string
-	// instead follows the suggested value with another way out; may be "".
+	// instead follows the suggested value with another solution; may be "".
 	instead string
-	// set parses text, checks it and stores it in the option's field. Its error says
-	// what is wrong with the text and not what would be right.
+	// set parses text, checks it and stores it in the option's field. The error describes the problem but does not
+	// suggest a value.
 	set func(text string) error
-	// get returns the value in the field as it would be written.
+	// get returns the field's value in its written form.
 	get func() string
 }
 
 var errRange = errors.New("is out of range")
 
-// stored is a value of type T in a field.
 func stored[T any](field *T, kind, allowed string, parse func(string) (T, error), format func(T) string) value {
 	return value{
 		kind:    kind,
@@ -61,8 +59,8 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded is a value of low to high. What parse calls out of range is suggested to
-// be the bound that is nearest to its result.
+// bounded returns a value in the range low to high. If parse returns errRange, the suggestion is the bound nearest to
+// its result.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -89,7 +87,8 @@ func integer(field *int, low, high int) value {
 	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
 }
 
-// appPort is the port of the app. The nearest bound is a bad suggestion: 0 means any free port to most people.
+// appPort is the value of the app's port. It does not suggest the nearest bound: most people take port 0 for any free
+// port.
 func appPort(field *int, usual int) value {
 	v := integer(field, 1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }
@@ -110,13 +109,13 @@ func onOff(field *bool) value {
 }
 
 const (
-	// maxRate is far above what one process delivers.
+	// maxRate is far above the throughput of one process.
 	maxRate = 1e6
-	// minRate is one message in a day; anything slower is no limit but a stop.
+	// minRate is one message per day; a lower rate amounts to stopping.
 	minRate = 1.0 / 86400
 )
 
-// rate is a number of messages per second; 0 is no bound.
+// rate is a number of messages per second; 0 is unlimited.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -131,7 +130,7 @@ func rate(field *float64) value {
 	return v
 }
 
-// unset is the word for an option that has no value.
+// unset is the text of an option without a value.
 const unset = "unset"
 
 func optionalDuration(field **time.Duration, low, high time.Duration) value {
@@ -152,7 +151,7 @@ func optionalDuration(field **time.Duration, low, high time.Duration) value {
 	return v
 }
 
-// chosen is one of the words that parse knows; the offered ones are suggested.
+// chosen is a word that parse accepts. Only the offered words are suggested.
 func chosen(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
 	v := stored(field, kindChoice, allowed, func(text string) (string, error) {
 		word, known := parse(text)
@@ -170,7 +169,7 @@ func choice(field *string, words ...string) value {
 	return chosen(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
-// autoSwitch is a switch that may also be left to other settings.
+// autoSwitch is a switch with the third state auto.
 func autoSwitch(field *string) value {
 	words := []string{auto, On, Off}
 	return chosen(field, orList(words), words, func(text string) (string, bool) {
@@ -185,7 +184,7 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase is one of the given words in any case. The silent ones are taken and not offered.
+// anyCase is one of the given words, ignoring case. The silent ones are accepted but not suggested.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -197,14 +196,14 @@ func anyCase(field *string, allowed string, offered []string, silent ...string) 
 	})
 }
 
-// checked is a text that a rule accepts, and brings into its usual form.
+// checked is a text that a rule validates and normalizes.
 func checked(field *string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindText, allowed, rule, asWritten)
 }
 
 func asWritten(text string) string { return text }
 
-// list is values that a rule accepts, with commas between; [Off] is an empty list.
+// list is a comma-separated list that a rule validates item by item; [Off] is an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -225,8 +224,8 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// ParseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. It is out of
-// range when it is too long for any option.
+// ParseDuration parses "30s", "5m", "1h30m", "4d" or bare seconds. Durations too long for any option are out of
+// range.
 func ParseDuration(text string) (time.Duration, error) {
 	scale, number := time.Second, text
 	if days, found := strings.CutSuffix(text, "d"); found {
@@ -248,8 +247,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration writes whole seconds as Elastic Beanstalk does, so that its
-// figures can be recognised, and shorter ones in milliseconds or below.
+// formatDuration writes whole seconds like Elastic Beanstalk, so its values are recognizable, and fractions like
+// [time.Duration.String].
 func formatDuration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
@@ -257,7 +256,7 @@ func formatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// HumanDuration writes d by its largest unit that leaves it whole, from days to seconds: 14d, 90m, 30s.
+// HumanDuration formats d in the largest unit that divides it, from days to seconds: 14d, 90m, 30s.
 func HumanDuration(d time.Duration) string {
 	if d%time.Second != 0 {
 		return formatDuration(d)
@@ -267,7 +266,7 @@ func HumanDuration(d time.Duration) string {
 
 var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
 
-// humanDurations writes each whole number of seconds in a text as [HumanDuration] does.
+// humanDurations replaces each whole number of seconds in a text as [HumanDuration] does.
 func humanDurations(text string) string {
 	return wholeSeconds.ReplaceAllStringFunc(text, func(seconds string) string {
 		d, err := ParseDuration(seconds)
@@ -292,7 +291,7 @@ func parseInteger(text string) (int, error) {
 func parseNumber(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch {
-	// ParseFloat also takes hexadecimal, exponents, underscores, infinities.
+	// ParseFloat also accepts hexadecimal, exponents, underscores and infinities.
 	case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
 		return 0, errors.New("is not a number")
 	case err != nil:
@@ -305,21 +304,20 @@ func isDecimal(s string) bool { return s != "" && strings.Trim(s, "-.0123456789"
 
 func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// unit is a suffix of numbers, and how many of the smallest unit it stands for.
+// unit is a suffix of numbers and its size in the smallest unit.
 type unit struct {
 	suffix string
 	scale  float64
 }
 
-// The units of rates are the times that they may count by, the shortest first; those of sizes and of durations for
-// people start with the largest.
+// Rates are formatted in the shortest unit that fits, sizes and durations in the largest.
 var (
 	rateUnits = []unit{{"/s", 1}, {"/m", 60}, {"/h", 3600}}
 	sizeUnits = []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// cutUnit takes the unit off a number; without one the number stands for itself.
+// cutUnit cuts the unit off a number. The scale is 1 if there is no unit.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {
@@ -329,7 +327,7 @@ func cutUnit(text string, units []unit) (number string, scale float64) {
 	return text, 1
 }
 
-// inUnits writes a whole number of the smallest unit with the first unit that leaves it whole.
+// inUnits formats a number of the smallest unit in the first unit that divides it.
 func inUnits(n int64, units []unit) string {
 	for _, u := range units {
 		if n != 0 && n%int64(u.scale) == 0 {
@@ -348,20 +346,20 @@ func parseRate(text string) (float64, error) {
 	return n / seconds, err
 }
 
-// formatRate writes r by the shortest time in which it is a whole number.
+// formatRate formats r in the shortest period that makes it a whole number.
 func formatRate(r float64) string {
 	if r == 0 {
 		return "0"
 	}
 	for _, u := range rateUnits {
-		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // as it is read again
+		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // parses to the same rate
 			return formatNumber(n) + u.suffix
 		}
 	}
 	return formatNumber(r) + "/s"
 }
 
-// parseSize reads a number of bytes. It is out of range when it is too large for any option.
+// parseSize parses a number of bytes. Sizes too large for any option are out of range.
 func parseSize(text string) (int64, error) {
 	number, scale := cutUnit(text, sizeUnits)
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -374,7 +372,6 @@ func parseSize(text string) (int64, error) {
 	return n * int64(scale), nil
 }
 
-// formatSize writes n with the largest unit that leaves it whole.
 func formatSize(n int64) string { return inUnits(n, sizeUnits) }
 
 func parseSwitch(text string) (bool, error) {

@@ -8,8 +8,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// warn warns of settings that are allowed and rarely intended: first of the settings for all
-// queues, then of each queue's own.
+// warn warns of legal but suspicious settings: first those for all queues, then each queue's own.
 func warn(l *loader) {
 	warnRanges(l)
 	warnTimes(l)
@@ -26,8 +25,8 @@ func warn(l *loader) {
 	}
 }
 
-// warnReadableSecrets warns of this user's files with secrets that every user of the machine may read. Files of
-// another owner, such as those that a platform mounts, are not this user's to change.
+// warnReadableSecrets warns of this user's files with secrets that every user may read. Files of other owners, such
+// as those mounted by a platform, are skipped because this user cannot change them.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -53,30 +52,29 @@ func warnReadable(l *loader, option, path string) {
 		shown(path), info.Mode().Perm())
 }
 
-// warnTimes warns of times that contradict one another.
 func warnTimes(l *loader) {
 	warnVisibility(l)
 	warnErrorVisibility(l)
 	warnBatch(l)
 }
 
-// concerns reports whether one of the options differs for this view: what holds
-// for all queues is reported once, and not again for each.
+// concerns reports whether any of the options differs in this view, so that settings for all queues are reported
+// once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
 	})
 }
 
-// hasFunction reports whether this view itself names a function; a queue with one of its own has its own view.
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether messages go to a function here and to an app in general, or the other way round.
+// apart reports whether this view delivers to a function and the other queues to an app, or vice versa.
 func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// warnRanges warns of values that Elastic Beanstalk may refuse: its documents disagree, and the wider range counts here.
+// warnRanges warns of values that Elastic Beanstalk may refuse. Its documents disagree; tendril accepts the wider
+// range.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -125,7 +123,7 @@ func warnVisibility(l *loader) {
 	}
 }
 
-// warnShort warns of a visibility timeout that is shorter than an attempt may take.
+// warnShort warns of a visibility timeout shorter than the longest attempt.
 func warnShort(l *loader, longest string) {
 	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
 		"daemon on the same queue does not, and if tendril crashes, the message returns early",
@@ -154,7 +152,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch warns of batches that wait in vain, and of options that do not apply to batches.
+// warnBatch warns of batch windows that are too long or useless, and of options without effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
@@ -216,7 +214,7 @@ func warnOrder(l *loader) {
 	}
 }
 
-// warnQueue warns of a queue's own settings that have no effect because of the common ones.
+// warnQueue warns of a queue's own settings that other settings make ineffective.
 func warnQueue(l *loader, q *QueueSettings) {
 	if most := l.cfg.HTTPConnections; q.Concurrency > most {
 		l.warnAt(l.own["max"].Where, "queues", "",
@@ -238,7 +236,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 }
 
-// idleRule says which options have no effect while a condition holds.
+// idleRule lists options that have no effect while a condition holds.
 type idleRule struct {
 	holds   bool
 	why     string // continues "NAME VALUE has no effect"
