@@ -84,7 +84,7 @@ var rooms = []room{
 	{"internal/config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"internal/bundle", "internal/host/datadir", "internal/delivery/filter", "internal/host/trust", "internal/delivery/webhook", "internal/config/yamlfile"}},
 	{"internal/cli/scaffold", "Package scaffold generates a Procfile and a tendril.yaml for the app in a folder.", []string{"internal/bundle", "internal/config"}},
-	{"internal/bundle/getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
+	{"internal/bundle/getconfig", "Package getconfig implements Elastic Beanstalk's get-config tool for scripts.",
 		[]string{"internal/host/datadir"}},
 	{"internal/supervisor/notify", "Package notify tells systemd about the state of the service.", nil},
 	{"internal/aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "internal/registry", "internal/sqsapi/sqswire"}},

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// bytesPerEntry bounds the archive's list of entries, whose count its header may lie about: with longer names
-	// than this on average there is room for fewer.
+	// bytesPerEntry limits the size of the archive's list of entries, because its header may lie about the count. The
+	// list holds fewer than the allowed entries if names are longer than this on average.
 	bytesPerEntry = 320
-	maxElement    = 255 // bytes of one part of a path, as file systems have it
-	maxShown      = 10  // problems of an archive that are reported
+	maxElement    = 255 // bytes of a path element, the limit of file systems
+	maxShown      = 10  // reported problems of an archive
 )
 
 type entryKind int
@@ -36,7 +36,7 @@ const (
 
 type entry struct {
 	file *zip.File
-	// path is its place below the folder, with slashes and no "." or "..".
+	// path is relative to the folder, with slashes and without "." and "..".
 	path       string
 	kind       entryKind
 	executable bool
@@ -78,7 +78,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing bounds how much of an archive is read until its list of entries is known.
+// listing limits the bytes of an archive that are read before its list of entries is complete.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -94,7 +94,7 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-// admit looks at one entry's name, type and claims.
+// admit checks the name, type and declared size of an entry.
 func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
@@ -131,7 +131,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-// harmful says why a name may not be unpacked; "" when it may.
+// harmful returns the reason why a name must not be unpacked, or "".
 func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
@@ -164,7 +164,7 @@ func harmful(name string, depth int) (text, hint string) {
 	return "", ""
 }
 
-// names are the places taken so far, by their path with case folded.
+// names holds the paths so far, by case-folded path.
 type names struct {
 	places map[string]place
 }
@@ -172,11 +172,11 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// named: an entry of its own says so, and not just one below it.
+	// named is true if the path has its own entry, false if it is only the parent of one.
 	named bool
 }
 
-// add takes a place; it returns the reason if the place is taken.
+// add adds a path, or returns the reason why it is taken.
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]
@@ -206,7 +206,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold returns the same for names that differ by case alone, as file systems see it that fold case.
+// fold returns the same string for names that differ only in case, as case-insensitive file systems compare them.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -217,8 +217,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// refuseOverlap refuses entries that share bytes of the archive: with those, a
-// small archive becomes files without end.
+// refuseOverlap refuses entries that share bytes of the archive, which let a small archive expand without limit.
 func (u *unpacking) refuseOverlap() {
 	type span struct {
 		begin, end int64
@@ -249,9 +248,9 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link makes the links of the archive, once everything else is in its place, and refuses those that lead out. What
-// a link says is not enough to tell: one may lead through another. So they are also followed, by a system that
-// refuses to leave the folder; until then nothing else follows them.
+// link creates the archive's links after all other entries. A link's text does not reveal whether it leaves the
+// folder, because it may pass through other links. So each link is also resolved within root, which refuses to leave
+// the folder; nothing else follows links before that.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -286,7 +285,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target reads where a link leads, and refuses targets that are wrong by themselves.
+// target reads the target of a link. It refuses absolute paths and paths out of the folder.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -312,11 +311,11 @@ func (u *unpacking) target(e entry) (string, error) {
 	return target, nil
 }
 
-// maxFixed bounds a hook whose line ends are fixed: 1 MiB.
+// maxFixed is the maximum size of a hook to fix, in bytes.
 const maxFixed = 1 << 20
 
-// fixHooks makes hooks out of archives that were made on Windows start: it gives programs and scripts the execute
-// permission, and scripts LF for CR LF, as the platforms of Elastic Beanstalk do.
+// fixHooks makes hooks from Windows archives runnable, as Elastic Beanstalk's platforms do: programs and scripts
+// become executable, and CR LF becomes LF in scripts.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -352,7 +351,7 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 	return root.Chmod(e.path, 0o750)
 }
 
-// isHook reports whether a path is a hook's: .platform/hooks/STAGE/FILE.
+// isHook reports whether a path is a hook: .platform/hooks/STAGE/FILE.
 func isHook(name string) bool {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
@@ -362,7 +361,7 @@ func isHook(name string) bool {
 	return slices.Contains(stages(), Stage(parts[2]))
 }
 
-// unpacking is one archive on its way into a folder.
+// unpacking is the state of unpacking one archive.
 type unpacking struct {
 	archive  string
 	limits   limits
@@ -376,17 +375,17 @@ func (u *unpacking) problem(hint, format string, args ...any) Problem {
 	return Problem{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// refuse notes a problem, so that the check can go on and find others.
+// refuse records a problem, so that the check can find more.
 func (u *unpacking) refuse(hint, format string, args ...any) {
 	u.problems = append(u.problems, u.problem(hint, format, args...))
 }
 
-// errorf is the error of an archive with one problem.
+// errorf returns an error with a single problem.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
 	return &invalidError{Problems: []Problem{u.problem(hint, format, args...)}}
 }
 
-// damaged is the problem of an entry whose data cannot be read.
+// damaged returns the error for an entry with unreadable data.
 func (u *unpacking) damaged(e entry, err error) error {
 	if errors.Is(err, zip.ErrAlgorithm) {
 		return u.errorf("zip the bundle with the usual method (deflate)", "%s uses an unsupported compression method",
@@ -395,17 +394,17 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits bound the unpacked archive, whatever its headers claim.
+// limits apply to the unpacked archive, regardless of its headers.
 type limits struct {
 	archive   int64 // bytes of the archive itself
 	entries   int   // files, folders and links
-	bytes     int64 // of all files together
-	fileBytes int64 // of one file
-	ratio     int64 // bytes to write for each byte of the archive; the first 16 MiB are free
-	depth     int   // how many folders deep a file may lie
+	bytes     int64 // all files together
+	fileBytes int64 // a single file
+	ratio     int64 // written bytes per byte of the archive, beyond the first 16 MiB
+	depth     int   // nested folders
 }
 
-// usualLimits are the limits of every archive; Elastic Beanstalk has the same one for the archive itself.
+// usualLimits returns the limits for all archives. Elastic Beanstalk has the same limit for the size of the archive.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

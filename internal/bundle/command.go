@@ -10,43 +10,42 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// maxCommands bounds the commands of one section of a configuration file.
+// maxCommands is the maximum number of entries of a section.
 const maxCommands = 200
 
-// Command is one entry of the sections container_commands and commands, as Elastic Beanstalk's developer guide
-// ("Customizing software on Linux servers") describes them. Exactly one of Argv and Shell is set.
+// Command is one entry of the sections container_commands and commands. Exactly one of Argv and Shell is set. Source:
+// AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Command struct {
-	// Name is the key of the entry, never "".
+	// Name is the entry's key, never "".
 	Name string
-	// Argv is a program and its arguments, where the file gives a list; Shell is text for a shell.
+	// Argv is a program and its arguments, if the file has a list; Shell is a command line for a shell.
 	Argv  []string
 	Shell string
-	// Dir is the working directory as it was written: absolute, below the default one, or beginning with "~"; "" for
-	// the default one.
+	// Dir is the working directory as written: absolute, relative to the default, or starting with "~"; "" for the
+	// default.
 	Dir string
 	CommandRules
-	// File is the configuration file as a path below the bundle's folder, with slashes, and Line where the entry is
-	// in it, from 1.
+	// File is the configuration file, relative to the bundle's folder and with slashes. Line is the entry's line,
+	// from 1.
 	File string
 	Line int
 }
 
-// CommandRules say how a command is run.
+// CommandRules determine how a command is run.
 type CommandRules struct {
-	// Env are variables as NAME=VALUE, in the order of the file; may be nil. A container command has them in
-	// place of variables of the same name, a command of the machine in place of all variables.
+	// Env are variables as NAME=VALUE, in file order; may be nil. They override single variables of a container
+	// command, and replace the whole environment of a machine command.
 	Env []string
-	// Test is text for a shell that runs first: the command runs only if that exits with 0; may be "".
+	// Test is a command line for a shell. The command runs only if it exits with 0. May be "".
 	Test string
-	// LeaderOnly is true when one instance of a fleet runs the command for each version and the others skip it. Such
-	// a command has no Test: Elastic Beanstalk does not look at it.
+	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Test is "" then, because
+	// Elastic Beanstalk ignores it.
 	LeaderOnly bool
-	// IgnoreErrors is true when a failure of the command does not end the deployment.
+	// IgnoreErrors is true if the deployment continues when the command fails.
 	IgnoreErrors bool
 }
 
-// Text is the command for people, on one line, and hidden if there is a password in it, with its conditions and the
-// effect of its failure.
+// Text returns the command for display on one line, with its conditions. A command with a password is hidden.
 func (c *Command) Text() string {
 	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
@@ -61,7 +60,7 @@ func (c *Command) Text() string {
 	return text
 }
 
-// FolderOf returns the working directory of the command, for a default one. The result is absolute where usual is.
+// FolderOf returns the command's working directory, given the default one. The result is absolute if usual is.
 func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
@@ -77,7 +76,7 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// readCommands reads a section of commands. They run in the order of their names, byte by byte.
+// readCommands reads a section of commands. They run in byte order of their names.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.command(section.Key, p); ok {
@@ -88,7 +87,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries returns the entries of a section of maps, and refuses sections that are not maps or have too many entries.
+// entries returns the entries of a section. It refuses sections that are not maps or have too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -107,7 +106,7 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	return n.Pairs
 }
 
-// command reads one entry; ok is false where it is refused, or left aside and named.
+// command reads one entry. ok is false if the entry is refused or left out.
 func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool) {
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
@@ -135,7 +134,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			} else {
 				e.unknown(key, commandKeys)
 			}
-		case "waitAfterCompletion": // of Windows alone
+		case "waitAfterCompletion": // Windows only
 		default:
 			e.unknown(key, commandKeys)
 		}
@@ -159,16 +158,16 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 
 var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "leader_only"}
 
-// entryReader is the reading of one entry of a section.
+// entryReader reads one entry of a section.
 type entryReader struct {
 	document      *document
 	section, name string
-	// refused is true when something in it is wrong, computed when CloudFormation computes a part of it, for which
-	// it is left aside.
+	// refused is true if the entry is invalid, and computed if CloudFormation computes a part of it, so it is left
+	// out.
 	refused, computed bool
 }
 
-// wrong refuses a value, unless the entry is left out anyway: computed values read as empty.
+// wrong refuses a value, unless the entry is already left out: computed values read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -178,7 +177,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// unknown names a key that has no meaning, and refuses one that is misspelt.
+// unknown reports a key without meaning, and refuses a misspelled one.
 func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 	for _, name := range known {
 		if plainName(name) == plainName(p.Key) {
@@ -190,7 +189,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed reports whether CloudFormation computes a value, and says that the entry is left aside.
+// isComputed reports whether CloudFormation computes a value. If so, it leaves out the entry.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -207,7 +206,7 @@ func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	e.computed = true
 }
 
-// text returns a plain value, "" for null, without the blanks around it.
+// text returns a plain value without surrounding blanks; "" for null.
 func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
 	case e.isComputed(p, p.Value):
@@ -221,7 +220,7 @@ func (e *entryReader) text(p yamlfile.Pair) string {
 	return ""
 }
 
-// flag returns a value that is true or false.
+// flag returns a boolean value.
 func (e *entryReader) flag(p yamlfile.Pair) bool {
 	switch strings.ToLower(e.text(p)) {
 	case "true", "yes", "on", "1":
@@ -233,7 +232,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// list returns the texts of a list, or of a single text.
+// list returns the texts of a list, or a single text as a list.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -249,7 +248,7 @@ func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	return texts
 }
 
-// program returns a command: arguments if a list is given, else text for a shell.
+// program returns a command: arguments for a list, else a command line for a shell.
 func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		return nil, e.text(p)
@@ -286,7 +285,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// value is the text of a value, with its blanks.
+// value returns a plain value with surrounding blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	if e.text(p); p.Value.Kind == yamlfile.Scalar {
 		return p.Value.Text

@@ -11,40 +11,40 @@ import (
 	"syscall"
 )
 
-// The limits of a folder that is copied.
+// Limits for copying a folder.
 const (
 	maxCopiedFiles = 200_000
 	maxCopiedBytes = 4 << 30
 )
 
-// notCopied are names that versions of an app do not need: histories of version control.
+// notCopied returns the folders of version control systems, which a version of an app does not need.
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
-// folderCopy is the copy of a folder under way.
+// folderCopy is the state of copying a folder.
 type folderCopy struct {
 	from, to string
-	without  fs.FileInfo // a folder that is left out: the data directory
+	without  fs.FileInfo // skipped folder: the data directory
 	files    int
 	bytes    int64
-	folders  []copiedFolder // each before those in it
+	folders  []copiedFolder // parents first
 }
 
-// copiedFolder is a folder of the copy, with what is known about the original.
+// copiedFolder is a folder of the copy with the info of the original.
 type copiedFolder struct {
 	path string
 	info fs.FileInfo
 }
 
-// copyFolder makes dir a copy of a folder, whole or not at all. Permissions and times are kept, and owners where root
-// copies, but the owner can write to all folders of the copy; links stay what they are. Histories of version control, the data directory, sockets and pipes are left out.
-// Files share their blocks with the original where the file system can do that, and are never hard links.
+// copyFolder copies a folder to dir, all or nothing. It preserves permissions, times, links and, if it runs as root,
+// owners, but makes all folders writable for the owner. It skips version control, the data directory, sockets and
+// pipes. Files share blocks with the original if the file system supports it, but are never hard links.
 func copyFolder(folder, dir, dataDir string) error {
-	from, err := filepath.EvalSymlinks(folder) // which may be a link to a release
+	from, err := filepath.EvalSymlinks(folder) // such as a link to a release
 	if err != nil {
 		return err
 	}
 
-	without, _ := os.Stat(dataDir) // absent: nothing is left out
+	without, _ := os.Stat(dataDir) // nil if there is no data directory
 
 	err = makeWhole(dir, "copying", func(staging string) error {
 		f := &folderCopy{from: from, to: staging, without: without}
@@ -57,7 +57,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// run copies all files, and then gives the folders their permissions and times, which each file in them changed.
+// run copies all files. Then it sets the permissions and times of folders, because creating files changes the times.
 func (f *folderCopy) run() error {
 	err := filepath.WalkDir(f.from, f.add)
 	for _, folder := range slices.Backward(f.folders) {
@@ -70,7 +70,6 @@ func (f *folderCopy) run() error {
 	return err
 }
 
-// add copies one file or folder.
 func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
@@ -123,7 +122,6 @@ func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	return err
 }
 
-// copyFile copies a regular file.
 func copyFile(path, to string, info fs.FileInfo) error {
 	source, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// conclude finds out from the files of a bundle how a platform of Elastic Beanstalk would start its app.
+// conclude determines from the bundle's files how an Elastic Beanstalk platform would start the app.
 func (r *reader) conclude() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
@@ -48,7 +48,7 @@ func (r *reader) goApp() *Default {
 	return nil
 }
 
-// nodeApp: npm start for a package.json that says how, else app.js, else server.js.
+// nodeApp uses npm start if package.json defines it, else app.js, else server.js.
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
 		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
@@ -63,7 +63,7 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// pythonApp: gunicorn with the module that WSGIPath names, by default application.
+// pythonApp uses gunicorn with the module in WSGIPath, by default application.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -94,7 +94,7 @@ func (r *reader) pythonApp() *Default {
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
-// isModule reports whether s is a dotted name, and so safe for a shell.
+// isModule reports whether s is a dotted name, which needs no quoting in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -126,7 +126,7 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped says that the app lies one folder deeper, as in an archive of a folder; "" when it does not.
+// wrapped returns advice if the app is one folder deeper, as in an archive of a folder; else "".
 func (r *reader) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
@@ -142,10 +142,10 @@ func (r *reader) wrapped() string {
 		" in it has one: name that folder, or zip its content instead of the folder itself"
 }
 
-// pythonOptions are the options of the Python platform's namespace that count here.
+// pythonOptions returns the supported options of the Python platform's namespace.
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
-// refusePythonNumbers refuses the numbers of the Python platform that are not numbers from 1.
+// refusePythonNumbers refuses options of the Python platform that must be positive numbers but are not.
 func (r *reader) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := r.bundle.Setting(namespacePython, name)
@@ -156,8 +156,8 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// namePythonSettings names the settings of the Python platform that change nothing:
-// they say how it starts an app that has no Procfile.
+// namePythonSettings reports settings of the Python platform without effect: they apply only to an app without a
+// Procfile.
 func (r *reader) namePythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

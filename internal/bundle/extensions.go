@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readExtensions reads the configuration files of .ebextensions in the order
-// of their names, so that the last setting of an option is the one in force.
+// readExtensions reads the configuration files of .ebextensions in name order, so that the last setting of an option
+// is in force.
 func (r *reader) readExtensions() error {
 	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *reader) readExtensions() error {
 	return nil
 }
 
-// extensionsFolder names a folder in .ebextensions that something is in for Elastic Beanstalk.
+// extensionsFolder reports a folder in .ebextensions that Elastic Beanstalk would use.
 func (r *reader) extensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":
@@ -56,9 +56,9 @@ func (r *reader) extensionsFolder(name string) {
 	}
 }
 
-// hasConfiguration reports whether a folder of the bundle holds configuration files.
+// hasConfiguration reports whether a folder of the bundle contains configuration files.
 func (r *reader) hasConfiguration(folder string) bool {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder))) // absent: none
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder))) // a missing folder is empty
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
 }
 
@@ -95,7 +95,7 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// resources returns the entries below Resources, and leaves in p those that are named as not used.
+// resources returns the entries below Resources. It leaves in p those that tendril does not use.
 func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
@@ -148,8 +148,8 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// sections are the names that a configuration file may have, with what each was for where it is not run, and what to
-// do instead. Those without a reason are read.
+// sections are the known sections of a configuration file. Sections that are never or not always applied have an
+// explanation.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
@@ -169,12 +169,12 @@ var sections = []struct{ name, why string }{
 	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
 }
 
-// orApply names the option that applies the sections of the machine.
+// orApply mentions the option that applies the machine sections.
 const orApply = "; or give --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 
-// section describes the purpose of a section that is not run; "" for any other name.
+// section explains why a section is not applied; "" for other names.
 func section(name string) string {
 	for _, s := range sections {
 		if s.name == name {
@@ -184,7 +184,7 @@ func section(name string) string {
 	return ""
 }
 
-// meant returns the section that a mistyped name stands for, by case, blanks and plural; "" if there isn't one.
+// meant returns the section that a mistyped name probably stands for, ignoring case, separators and plural; else "".
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

@@ -15,7 +15,7 @@ import (
 
 func stages() []Stage { return []Stage{stagePrebuild, stagePredeploy, stagePostdeploy} }
 
-// readPlatform lists the hooks of .platform, and names its other files.
+// readPlatform lists the hooks in .platform and reports its other files.
 func (r *reader) readPlatform() error {
 	for _, kind := range []struct {
 		name string
@@ -50,9 +50,9 @@ func (r *reader) nameInPlatform() error {
 	return nil
 }
 
-// strayStages names folders that stand for no stage, such as "pre-build".
+// strayStages reports folders that are not stages, such as "pre-build".
 func (r *reader) strayStages(below string) {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // absent: no hooks
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
 			r.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
@@ -89,7 +89,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 	return nil
 }
 
-// readHook looks at how a file begins, to tell how it can be started.
+// readHook examines the beginning of a file to determine how to start it.
 func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	at := filepath.Join(r.dir, filepath.FromSlash(file))
 	info, err := os.Stat(at)
@@ -139,7 +139,7 @@ const (
 	unixLines   = `sed -i 's/\r$//'` // and a file
 )
 
-// toType is the hint to type a command for a file of the bundle.
+// toType returns a hint to run a command on a file of the bundle.
 func toType(command, file string) string {
 	if !programName.MatchString(file) {
 		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
@@ -153,7 +153,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// interpreter splits a first line as systems do: a program, and all the rest as one argument.
+// interpreter splits a shebang line as the kernel does: a program, and the rest as a single argument.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")
@@ -163,7 +163,7 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// isText reports whether a file that begins so is a text; a character may be cut at the end.
+// isText reports whether a file's beginning is text; its last character may be incomplete.
 func isText(begin []byte) bool {
 	for range utf8.UTFMax {
 		if utf8.Valid(begin) {

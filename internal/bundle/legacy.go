@@ -11,20 +11,21 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is an event in the life of an app on the platforms before Amazon Linux 2, which run the hooks of its folder.
+// LegacyEvent is an event on platforms before Amazon Linux 2, which run the hooks in its folder.
 type LegacyEvent string
 
-// The events, by the names of their folders.
+// The events, named after their folders.
 const (
 	AppDeploy        LegacyEvent = "appdeploy"        // a version is deployed
-	ConfigDeploy     LegacyEvent = "configdeploy"     // settings alone change
-	RestartAppServer LegacyEvent = "restartappserver" // the version that runs is started anew
+	ConfigDeploy     LegacyEvent = "configdeploy"     // only settings change
+	RestartAppServer LegacyEvent = "restartappserver" // the running version is restarted
 )
 
-// LegacyHooks returns the steps of an event that configuration files have put into the folders EVENT/pre, before the
-// app is started, and EVENT/enact and EVENT/post, after it, in the order of their names. They run in dir. Files
-// without the execute permission are left out, and so are those that end in ".bak": copies that the section files
-// makes. The error wraps a [*trust.Error] if another user can change the programs.
+// LegacyHooks returns the steps of an event from hooks that configuration files created, in name order: before has
+// those in EVENT/pre, which run before the app starts, and after those in EVENT/enact and EVENT/post. They run in
+// dir. Files that are not executable or end in ".bak", the suffix of backups by the files section, are skipped. The
+// error wraps a
+// [*trust.Error] if another user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
 	for _, stage := range []string{"pre", "enact", "post"} {
 		steps, err := legacyStage(filepath.Join(folder, string(event), stage), Phase(string(event)+" "+stage), dir)
@@ -54,7 +55,7 @@ func legacyStage(folder string, phase Phase, dir string) (steps []Step, err erro
 
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		info, err := os.Stat(path) // several folders may share a hook by links
+		info, err := os.Stat(path) // folders may share a hook through links
 		switch {
 		case err != nil:
 			return nil, err

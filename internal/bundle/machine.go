@@ -18,23 +18,23 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Machine has the sections of .ebextensions about the machine, which AWS documents in "Customizing software on
-// Linux servers", which cfn-init applies. The zero value stands for a bundle without them.
+// Machine holds the .ebextensions sections that change the machine. On AWS, cfn-init applies them. The zero value has
+// none. Source: AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
-	// Configs are the configuration files with such sections, in the order of their names.
+	// Configs are the configuration files with such sections, in name order.
 	Configs []MachineConfig
-	// Sections names each section, for reports where they are not applied.
+	// Sections lists each section, for reports if they are not applied.
 	Sections []Finding
-	// NotUsed names the parts that have no effect even when the sections are applied.
+	// NotUsed lists parts without effect even if the sections are applied.
 	NotUsed []Finding
-	// Content is the same for two bundles whose sections say the same, wherever in their files; "" without any.
+	// Content is a hash of the sections, regardless of their positions in the files; "" without sections.
 	Content string
-	// Problems are the mistakes in the sections: [Machine.Err].
+	// Problems are the errors in the sections: see [Machine.Err].
 	Problems []Problem
 }
 
-// Err returns an [*invalidError] with the mistakes in the sections, which matter only if they are applied; nil if there
-// are none.
+// Err returns an [*invalidError] with the errors in the sections, or nil. They matter only if the sections are
+// applied.
 func (m *Machine) Err() error {
 	if len(m.Problems) == 0 {
 		return nil
@@ -42,72 +42,69 @@ func (m *Machine) Err() error {
 	return &invalidError{Problems: m.Problems}
 }
 
-// MachineConfig are the sections of one configuration file. They are applied in the order of the fields, which is
-// cfn-init's.
+// MachineConfig holds the sections of one configuration file. They are applied in field order, like in cfn-init.
 type MachineConfig struct {
-	Packages []Package // in the order of their managers: rpm, yum and apt, rubygems, python
+	Packages []Package // by manager: rpm, yum and apt, rubygems, python
 	Groups   []Group
 	Users    []User
 	Sources  []Source
-	Files    []MachineFile // in the order of their paths
-	Commands []Command     // in the order of their names
+	Files    []MachineFile // by path
+	Commands []Command     // by name
 	Services []Service
 }
 
-// Place is where a configuration file says something.
+// Place is a position in a configuration file.
 type Place struct {
-	// File is a path below the bundle's folder, with slashes; Line counts from 1.
+	// File is relative to the bundle's folder, with slashes. Line counts from 1.
 	File string
 	Line int
 }
 
-// Package is a package that is to be installed.
+// Package is a package to install.
 type Package struct {
 	Place
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are those to install; for rpm they are URLs or paths of files. Empty for the newest one, unless one is
-	// installed.
+	// Versions are the versions to install; for rpm, URLs or file paths. If empty, the newest version is installed
+	// unless the package is already there.
 	Versions []string
 }
 
-// Group is a group of users.
 type Group struct {
 	Place
 	Name string
-	GID  string // a number; "" for any
+	GID  string // a number; may be ""
 }
 
 // User is a system user without a login.
 type User struct {
 	Place
 	Name   string
-	UID    string   // a number; "" for any
-	Groups []string // further groups
-	Home   string   // absolute; "" for the system's choice. The folder is not made.
+	UID    string   // a number; may be ""
+	Groups []string // supplementary groups
+	Home   string   // absolute; "" for the system's default. The folder is not created.
 }
 
-// Source is an archive that is unpacked into a folder.
+// Source is an archive to unpack into a folder.
 type Source struct {
 	Place
 	Dir string // absolute
-	URL string // https, http on this machine, or a file's path
+	URL string // https, http on this machine, or a file path
 }
 
-// MachineFile is a file or a link that is to be there.
+// MachineFile is a file or a symbolic link to create.
 type MachineFile struct {
 	Place
 	Path string // absolute
-	// Source is where the content is: https, http on this machine, or a file's path; "" for Content. The content of
-	// a link is the path that it leads to.
+	// Source is the content's URL (https, or http on this machine) or file path; "" if Content is set. A link's
+	// Content is its target.
 	Source, Content string
 	IsLink          bool
-	// Mode are the permissions, for a link the permissions of the file that it leads to; HasMode is false if they are
-	// not given.
+	// Mode is the permissions, for a link those of its target. HasMode is false if they are not given.
 	Mode    fs.FileMode
 	HasMode bool
-	// Owner and Group are names or numbers; "" for those that are there, of a new file root.
+	// Owner and Group are names or numbers; "" keeps the current ones, or root for a new file.
 	Owner, Group string
 }
 
@@ -115,16 +112,16 @@ type MachineFile struct {
 type Service struct {
 	Place
 	Name string
-	// IsSystemd is true for a unit of systemd, false for a script of sysvinit.
+	// IsSystemd is true for a systemd unit, false for a sysvinit script.
 	IsSystemd bool
-	// Enabled says whether it starts with the machine, Running whether it runs; nil leaves that as it is.
+	// Enabled determines whether the service starts at boot, and Running whether it runs now; nil leaves that
+	// unchanged.
 	Enabled, Running *bool
-	// RestartFor are the parts whose change restarts it: "files /path", "sources /folder", "commands NAME" and
-	// "packages MANAGER NAME".
+	// RestartFor are the steps that restart the service if they change something: "files /path", "sources /folder",
+	// "commands NAME" and "packages MANAGER NAME".
 	RestartFor []string
 }
 
-// isMachineSection reports whether a section of a configuration file changes the machine.
 func isMachineSection(name string) bool {
 	switch name {
 	case "packages", "groups", "users", "sources", "files", "commands", "services":
@@ -133,8 +130,8 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// read reads the machine's sections of one file. Mistakes in them do not matter unless they are applied, so they are
-// kept apart.
+// read reads the machine sections of one file. It keeps their problems separate, because they matter only if the
+// sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -145,7 +142,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 		named.section(p)
 		text, err := valueOf(p.Value)
 		if err != nil {
-			text = string(data) // all of the file, which holds the section
+			text = string(data) // hash the whole file, which contains the section
 		}
 
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
@@ -172,7 +169,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// packageManagers are the managers in the order in which their packages are installed.
+// packageManagers are the managers in installation order.
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
@@ -313,7 +310,7 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 	return all
 }
 
-// readEntries reads the entries of a map in a section, and leaves out those that are refused or computed.
+// readEntries reads the entries of a map in a section, except refused and computed ones.
 func readEntries[T any](d *document, section string, of yamlfile.Pair, read func(*entryReader, yamlfile.Pair) T) (all []T) {
 	for _, p := range d.entries(of) {
 		e := d.entry(section, p)
@@ -324,10 +321,10 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
-// keys are the keys that an entry may have, with what reads each.
+// keys maps the known keys of an entry to their readers.
 type keys map[string]func(yamlfile.Pair)
 
-// into stores what is read of a key in a field.
+// into returns a reader that stores its result in a field.
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
 	return func(p yamlfile.Pair) { *field = read(p) }
 }
@@ -340,10 +337,10 @@ func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
 
 func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
 
-// whole reports whether all of the entry was read.
+// whole reports whether the entry is neither refused nor computed.
 func (e *entryReader) whole() bool { return !e.refused && !e.computed }
 
-// each reads the keys of an entry that is a map, or empty.
+// each reads the keys of an entry that is a map or null.
 func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
 		e.wrong(p, `write "key: value" below it`, "is not a map")
@@ -363,13 +360,13 @@ func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	}
 }
 
-// leaveOut leaves the entry out for one of its keys, and says why.
+// leaveOut leaves out the entry because of one of its keys.
 func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 	e.computed = true
 	e.document.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
 }
 
-// checkName refuses names that a program would take for an option, or for two words.
+// checkName refuses names that a program could take for an option or for two arguments.
 func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 	for _, name := range names {
 		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
@@ -394,7 +391,8 @@ func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	return filepath.Clean(path)
 }
 
-// source returns where something is downloaded from. Without TLS anybody on the way could replace it.
+// source returns the URL or file path of a download. It requires TLS or this machine, so that the content cannot be
+// replaced in transit.
 func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
@@ -413,7 +411,7 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 
 func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
-// content returns the content of a file as it was written, and JSON for a map.
+// content returns the content of a file as written, and JSON for a map.
 func (e *entryReader) content(p yamlfile.Pair) string {
 	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {
 		e.leaveComputedOut(p)
@@ -428,7 +426,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// mode returns permissions, and whether the file is a symbolic link: those are written as 120 and three digits.
+// mode returns the permissions, and whether the file is a symbolic link, written as 120 and three digits.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {
@@ -437,7 +435,7 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 	}
 
 	const kind, link = 0o170000, 0o120000
-	bits, _ := strconv.ParseUint(text, 8, 32) // it matches the pattern
+	bits, _ := strconv.ParseUint(text, 8, 32) // cannot fail for this pattern
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
 		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not that of a file or a link")
 	}

@@ -8,8 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml. Its settings come after .ebextensions and override
-// them, as the settings of a saved configuration do.
+// readManifest reads env.yaml. Its settings override those of .ebextensions, like those of a saved configuration.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
@@ -32,13 +31,12 @@ type manifestReader struct {
 	links    []Link
 }
 
-// readKey reads one top-level key. It ignores the metadata of a saved configuration, such as DateCreated, without a
-// message.
+// readKey reads one top-level key. It silently ignores the metadata of saved configurations, such as DateCreated.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
-			// Elastic Beanstalk appends a group's name in place of a final "+"; there are no groups here.
+			// Elastic Beanstalk replaces a final "+" with the name of the group; tendril has no groups.
 			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
 		}
 	case "EnvironmentTier":
@@ -71,7 +69,7 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 	}
 }
 
-// misspelled returns the used key of env.yaml that key is another spelling of; "" if there is none.
+// misspelled returns the key of env.yaml that key is a misspelling of, or "".
 func misspelled(key string) string {
 	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 		if plainName(known) == plainName(key) {
@@ -81,7 +79,7 @@ func misspelled(key string) string {
 	return ""
 }
 
-// text returns a plain value that must not be empty.
+// text returns a plain, non-empty value.
 func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":

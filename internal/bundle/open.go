@@ -14,9 +14,9 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// Open reads the bundle in the folder dir. The error is an [*invalidError] when a file in it is wrong, and wraps
-// fs.ErrNotExist when there is no such folder. A folder without a Procfile opens. An archive is to be unpacked
-// first, see [IsArchive] and [Unpack].
+// Open reads the bundle in the folder dir. The error is an [*invalidError] if a file is invalid, and wraps
+// fs.ErrNotExist if the folder does not exist. The Procfile is optional. Archives must be unpacked first, see
+// [IsArchive] and [Unpack].
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func Open(dir string) (*Bundle, error) {
 	return r.bundle, nil
 }
 
-// notABundle describes a file that is neither a folder nor a zip archive.
+// notABundle returns the error for a path that is neither a folder nor a zip archive.
 func notABundle(path string, info fs.FileInfo) error {
 	what := "is not a zip archive"
 	begin, err := readFile(path, maxShebang-1)
@@ -71,8 +71,8 @@ func notABundle(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
 }
 
-// IsArchive reports whether path is a regular file that begins as zip archives
-// do. The error wraps fs.ErrNotExist when there is nothing of that name.
+// IsArchive reports whether path is a regular file with the signature of a zip archive. The error wraps
+// fs.ErrNotExist if path does not exist.
 func IsArchive(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -85,19 +85,19 @@ func IsArchive(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// An archive without files has the record of its end alone.
+	// An empty archive consists of the end record only.
 	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
 }
 
-// MarksFolder reports whether a folder holds a file by which tendril takes it for an
-// app's without being told: a Procfile, Buildfile, cron.yaml or tendril.yaml.
+// MarksFolder reports whether a folder looks like an app's: it contains a Procfile, Buildfile, cron.yaml or
+// tendril.yaml.
 func MarksFolder(dir string) bool {
 	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
 		return isFile(filepath.Join(dir, name))
 	})
 }
 
-// read reads every file that is there. An error means that something could not be read at all.
+// read reads every existing file. It returns an error only if a file cannot be read.
 func (r *reader) read() error {
 	for _, part := range []struct {
 		name string
@@ -136,8 +136,8 @@ func (r *reader) read() error {
 	return nil
 }
 
-// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or the archive or
-// folder that it is a copy of; nil when only this user does. The app's own code is not looked at.
+// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
+// it was copied from. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WithDefault returns the bundle with Default in place of the Procfile that it lacks, and of the
-// Buildfile if it lacks one too; the bundle itself where there is no Default.
+// WithDefault returns a copy of the bundle that uses Default instead of a Procfile, and of a missing Buildfile. It
+// returns the bundle itself if Default is nil.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
 		return b
@@ -25,41 +25,41 @@ func (b *Bundle) WithDefault() *Bundle {
 // Phase is the part of a deployment that a step belongs to.
 type Phase string
 
-// The phases, in their order. Three of them are stages of hooks.
+// The phases, in order. Three of them are stages of hooks.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
 	phaseBuild      Phase = "build"   // runs the commands of the Buildfile
 	PhaseCommand    Phase = "command" // runs the container commands of .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
-	PhaseStart      Phase = "start" // starts the processes, all at once, and ends when the app is ready
+	PhaseStart      Phase = "start" // starts all processes and waits for the app to be ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
 )
 
-// Step is one thing that a deployment does. Exactly one of Argv and Shell is set.
+// Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Phase says when. The steps of PhaseStart are processes that stay; all others run to their end, one after the
-	// other, and one that fails ends the deployment.
+	// Phase is the step's phase. Processes of PhaseStart keep running. All other steps run to completion, one after
+	// another, and a failure aborts the deployment.
 	Phase Phase
-	// Name is the name of the process, the build command or the hook's file.
+	// Name is the name of the process, build command or container command, or the hook's file.
 	Name string
-	// Argv is a program and its arguments, as absolute paths where they name files of the bundle.
+	// Argv is a program and its arguments. Paths of bundle files are absolute.
 	Argv []string
-	// Shell is one command line for /bin/sh -c.
+	// Shell is a command line for /bin/sh -c.
 	Shell string
-	// Dir is the working directory, absolute: the bundle's folder.
+	// Dir is the absolute working directory: the bundle's folder, unless a container command sets another one.
 	Dir string
-	// File is the file with the step, as a path below the bundle's folder with slashes, and Line where in it, from
-	// 1. Without a Procfile they are the file that the command was concluded from, and 0.
+	// File is the file with the step, relative to the bundle's folder and with slashes. Line is the line in it, from
+	// 1. Without a Procfile they are Default's file and 0.
 	File string
 	Line int
-	// CommandRules apply to a step of PhaseCommand; the zero value for the others.
+	// CommandRules apply to PhaseCommand only.
 	CommandRules
-	// Shown is the text of the command of such a step for people.
+	// Shown is the command of PhaseCommand for display.
 	Shown string
 }
 
-// Plan returns the steps of a deployment of the bundle, in order: prebuild hooks, the Buildfile, container commands,
-// predeploy hooks, the processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
+// Plan returns the steps of a deployment, in order: prebuild hooks, the Buildfile, container commands, predeploy
+// hooks, the processes of the Procfile, postdeploy hooks. It may be empty.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
@@ -73,22 +73,23 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns the steps of a change of settings alone, in order: the confighooks of the three stages, with the
-// processes, which are started anew, before the last. Container commands are not among them: Elastic Beanstalk's
-// platforms of Amazon Linux 2 and later run them in deployments of an application alone.
+// ConfigPlan returns the steps for a change of settings only, in order: the confighooks of the three stages, with a
+// restart of the processes before the last stage. Container commands are not included: Elastic Beanstalk's Amazon
+// Linux 2 and later platforms run them only for deployments of an application.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
 	return append(steps, b.hookSteps(b.ConfigHooks, stagePostdeploy)...)
 }
 
-// commandStep is the step of a container command. A relative working directory is one below the bundle's folder.
+// commandStep returns the step of a container command. A relative working directory is below the bundle's folder.
 func (b *Bundle) commandStep(c *Command) Step {
 	return Step{Phase: PhaseCommand, Name: c.Name, Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf(b.Dir), File: c.File,
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same container commands, wherever they stand in .ebextensions.
+// SameCommands reports whether two bundles have the same container commands, regardless of their positions in
+// .ebextensions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }
@@ -109,7 +110,7 @@ func (b *Bundle) startSteps() []Step {
 	return steps
 }
 
-// shellStep is the step of a line; one without a number was concluded from the default's file.
+// shellStep returns the step of a line. A line without a number comes from Default.
 func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
 	if p.Line == 0 && b.Default != nil {
 		file = b.Default.File
@@ -127,7 +128,7 @@ func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	return steps
 }
 
-// Web returns the process that is the app. The error says how to name one if the bundle doesn't.
+// Web returns the app's process. If there is none, the error explains how to define one.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
 		return Process{}, b.noProcess()

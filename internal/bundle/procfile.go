@@ -10,9 +10,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile reads a Procfile: one "name: command" per line. Blank lines and lines that begin with "#" are left
-// out, as are blanks around the name and the command. The result has web first, then the others as the file has them.
-// The name file is used in messages only. The error is an [*invalidError].
+// parseProcfile parses a Procfile: one "name: command" per line. Blank lines, comment lines starting with "#" and
+// blanks around name and command are ignored. The result has web first, then the others in file order. file is used
+// in messages only. The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -28,7 +28,7 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// parseBuildfile reads a Buildfile, which is written as a Procfile is; its commands are run in the order of the file.
+// parseBuildfile parses a Buildfile, which has the syntax of a Procfile. Its commands run in file order.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -58,10 +58,10 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 	return p.processes, nil
 }
 
-// lines is the state of reading one file of "name: command" lines.
+// lines is the state of parsing a file of "name: command" lines.
 type lines struct {
 	file string
-	// kind is the file's name, what and plural are words for its lines, example is a name for one.
+	// kind is the file's name, what and plural are terms for its lines, and example is a name for one.
 	kind, what, plural, example string
 
 	processes []Process
@@ -69,7 +69,7 @@ type lines struct {
 	lineOf    map[string]int
 }
 
-// line takes one trimmed line of the file.
+// line parses one trimmed line.
 func (l *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
@@ -107,7 +107,7 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// isReplica reports whether a further replica of the main process may have a name: web-2, web-3 and so on.
+// isReplica reports whether name is reserved for a replica of the main process: web-2, web-3 and so on.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""

@@ -14,10 +14,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MissingPrograms names the programs that hooks, build commands and processes run and
-// that are not on this machine or that it cannot start, as far as that shows without running anything. paths is
-// the PATH that they get, "" where it is not known. What a step may install is not named in the steps after it.
-// linksGetConfig is true if [GetConfig] is made for a bundle that names it.
+// MissingPrograms reports programs of hooks, build commands and processes that this machine does not have or cannot
+// start, as far as can be determined without running anything. paths is their PATH, or "" if unknown. Programs that
+// an earlier step may install are not reported. linksGetConfig is true if tendril provides [GetConfig] to the bundle.
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.lookAtPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -29,10 +28,10 @@ func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	return m.found
 }
 
-// GetConfig is where the platforms of Elastic Beanstalk have get-config.
+// GetConfig is the path of get-config on Elastic Beanstalk's platforms.
 const GetConfig = "/opt/elasticbeanstalk/bin/get-config"
 
-// NamesGetConfig reports whether a script, a command or a section for the machine names [GetConfig].
+// NamesGetConfig reports whether a script, a command or a machine section mentions [GetConfig].
 func (b *Bundle) NamesGetConfig() bool {
 	for _, c := range b.Machine.Configs {
 		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
@@ -52,7 +51,7 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 		switch {
 		case s.Phase == PhaseCommand:
 			m.containerCommand(file, &s)
-		case s.Phase == PhaseStart: // processes run beside each other: none prepares anything for another
+		case s.Phase == PhaseStart: // processes start together, so they cannot prepare files for each other
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
@@ -71,14 +70,14 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 
 	for _, h := range b.ConfigHooks {
 		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
-		data, _ := readFile(file, maxDocument) // a hook that is not readable fails by itself
+		data, _ := readFile(file, maxDocument) // an unreadable hook fails when it runs
 		m.lookForGetConfig(file, 1, string(data))
 	}
 
 	return m
 }
 
-// lookForGetConfig notes the first place in a text where its full path is.
+// lookForGetConfig records the first mention of GetConfig in a text.
 func (m *missingPrograms) lookForGetConfig(file string, line int, text string) {
 	before, _, found := strings.Cut(text, GetConfig)
 	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
@@ -91,22 +90,22 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// refused are scripts that certainly cannot be started: no step before could have changed them.
+	// refused are scripts that certainly cannot start, because no earlier step could have changed them.
 	refused []Problem
-	// getConfig are the places that name [GetConfig].
+	// getConfig are the places that mention [GetConfig].
 	getConfig []string
-	// after is true once a step came before, which may have made files; installs that one
-	// may have installed programs. seen are the words of those steps, of paths the last element.
+	// after is true after the first step, which may have created files. installs is true after a step that may have
+	// installed programs. seen holds the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
-	// These are of the container command under way: its folder, its line, which stands for all lines of its text,
-	// and whether it may be skipped, or fail. All other steps have the zero values.
+	// These fields describe the current container command: its folder, the line used for its whole text, and whether
+	// it may be skipped or may fail. They are zero for other steps.
 	folder   string
 	line     int
 	optional bool
 }
 
-// containerCommand looks at the programs of a command as it does for other steps.
+// containerCommand checks the programs of a container command.
 func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.folder, m.line = s.Dir, s.Line
 	below, err := filepath.Rel(m.dir, s.Dir)
@@ -125,20 +124,20 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.optional = false
 }
 
-// see notes the words that a step before others names or runs.
+// see records the words of a step.
 func (m *missingPrograms) see(words []string) {
 	for _, w := range words {
 		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
 	}
 }
 
-// hook looks at a hook's interpreter, and into a script of the shell.
+// hook checks a hook's interpreter, and the programs of a shell script.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.lookForGetConfig(file, 1, string(data))
 	line, script := shebang(data)
 	if err != nil || !script && len(argv) == 1 {
-		return // a program of its own
+		return // a binary program
 	}
 
 	program := argv[:len(argv)-1]
@@ -181,8 +180,8 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script looks at the first program of each line that certainly runs: blocks and
-// alternatives are left out, and so is everything after text that only a shell understands.
+// script checks the first program of each line that certainly runs. It skips blocks and alternatives, and stops at
+// syntax that only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
 	m.lookForGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
@@ -249,7 +248,7 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
-		return // a step before may have made it
+		return // an earlier step may have created it
 	}
 	if !m.has(name) {
 		m.name(file, line, name)
@@ -260,7 +259,7 @@ func isShell(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, filepath.Base(program))
 }
 
-// at is where a relative path leads from the folder of the step.
+// at resolves a path relative to the step's folder.
 func (m *missingPrograms) at(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -287,7 +286,7 @@ func (m *missingPrograms) name(file string, line int, name string) {
 	}
 }
 
-// problem is one of a line, or of the container command under way.
+// problem returns a problem in a line, or in the current container command.
 func (m *missingPrograms) problem(file string, line int, text, hint string) Problem {
 	return Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
 }
@@ -299,13 +298,13 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// prepared reports whether a step before may have made a file fit to be started: it names the file, or runs a program
-// that changes files for that.
+// prepared reports whether an earlier step may have made a file executable: it mentions the file, or a program that
+// changes files.
 func (m *missingPrograms) prepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
 
-// startable looks at a file that is run as a program.
+// startable checks a file that is run as a program.
 func (m *missingPrograms) startable(file string, line int, name string) {
 	if m.prepared(name) {
 		return
@@ -326,7 +325,7 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 	}
 }
 
-// shellScript looks at a script that a shell is given as its argument.
+// shellScript checks a script that is a shell's argument.
 func (m *missingPrograms) shellScript(file string, line int, arguments []string) {
 	i := slices.IndexFunc(arguments, func(w string) bool { return w == "-c" || !strings.HasPrefix(w, "-") })
 	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
@@ -338,9 +337,9 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 	}
 }
 
-// begin returns how a script that a step runs begins.
+// begin returns the beginning of a script that a step runs.
 func (m *missingPrograms) begin(name string) []byte {
-	data, _ := readFile(m.at(name), maxDocument) // one that is not readable fails by itself
+	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails when it runs
 	script := *m
 	script.line = 0
 	script.lookForGetConfig(m.at(name), 1, string(data))
@@ -348,7 +347,7 @@ func (m *missingPrograms) begin(name string) []byte {
 	return data
 }
 
-// toType is the hint to type a command for a file.
+// toType returns a hint to run a command on a file.
 func (m *missingPrograms) toType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {

@@ -15,22 +15,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader is one reading of a bundle: it collects the mistakes in all files before anything is refused.
+// reader reads one bundle and collects the problems of all files.
 type reader struct {
-	// dir is the folder as it was given, for messages.
+	// dir is the folder as passed to Open, for messages.
 	dir      string
 	entries  []fs.DirEntry
 	bundle   *Bundle
 	problems []Problem
 }
 
-// has reports whether the bundle holds exactly this name. File systems that
-// fold case would open "procfile" too, and Elastic Beanstalk would not.
+// has reports whether the bundle contains exactly this name. A case-insensitive file system would also open
+// "procfile", which Elastic Beanstalk would not find.
 func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep collects the problems of a file that is wrong; other errors end the reading.
+// keep records the problems of an invalid file. It returns all other errors.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -60,8 +60,8 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads a file of the bundle to one byte above the bound, so that its parser can tell that it is
-// too long. Only regular files are read: a pipe of that name would never end.
+// readFile reads a file of the bundle up to one byte beyond the limit, so that its parser can detect excess. It
+// refuses pipes and other special files, because reading them may block.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -86,20 +86,19 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// isFile reports whether there is a regular file at a path.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isProgram reports whether there is a regular file at a path that may be started.
+// isProgram reports whether path is an executable regular file.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// readDir lists a folder without the companions that macOS writes beside each file ("._Procfile") into archives and onto
-// foreign file systems: they hold no content of the app, whatever their name ends with.
+// readDir lists a folder without the files that macOS adds to archives and foreign file systems, such as
+// "._Procfile".
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -107,7 +106,7 @@ func readDir(path string) ([]fs.DirEntry, error) {
 	}), err
 }
 
-// list names up to three of names, and how many more there are.
+// list returns up to three names, and the number of further ones.
 func list(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -124,11 +123,11 @@ const (
 	platformName   = ".platform"
 
 	maxProcfile   = 64 << 10 // bytes of a Procfile or Buildfile
-	maxProcesses  = 100      // lines of either
-	maxName       = 64       // bytes of the name of a line
+	maxProcesses  = 100      // lines of a Procfile or Buildfile
+	maxName       = 64       // bytes of a line's name
 	maxExtensions = 200      // configuration files
 	maxHooks      = 200      // files of one stage
-	maxShebang    = 256      // bytes of the first line of a script, as systems have it
+	maxShebang    = 256      // bytes of a shebang line, the limit of operating systems
 )
 
 func isName(s string) bool {
@@ -139,7 +138,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// packageJSON reads package.json; one that is wrong says nothing, and npm will say why.
+// packageJSON reads package.json. It ignores errors, which npm will report.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// hidden stands for a value that is not shown.
+	// hidden replaces secret values in output.
 	hidden = "(hidden)"
-	// maxSearched bounds the search for passwords; longer values are hidden. Elastic Beanstalk takes
-	// 4096 bytes of variables in all, while an alias can make two thousand long values of one.
+	// maxSearched limits the search for passwords; longer values are hidden. Elastic Beanstalk allows 4096 bytes for
+	// all variables together, but YAML aliases can create thousands of long values.
 	maxSearched = 4 << 10
 )
 
-// The words of names, in lower case.
+// Parts of names, in lower case.
 var (
 	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey " +
 		"connectionstring webhook")
@@ -35,8 +35,8 @@ var (
 		"jdbc smtp broker sentry")
 )
 
-// isSecret reports whether a variable or option of that name is likely to hold a secret, so that its value is shown
-// nowhere. In doubt it does: a hidden value costs less than a shown password.
+// isSecret reports whether a variable or option with this name probably holds a secret. It errs on the side of
+// hiding: that costs less than leaking a password.
 func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
@@ -46,7 +46,7 @@ func isSecret(name string) bool {
 
 	for i, w := range words {
 		switch {
-		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD alone is the working folder
+		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD alone is the working directory
 			return true
 		case (w == "url" || w == "uri") && i > 0 && slices.Contains(passwordServers, words[i-1]):
 			return true
@@ -56,8 +56,8 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether one word of a name marks it as secret, also with others that nothing separates
-// from it: DBPASS, PASSPHRASE1, LICENSEKEY, sshkeys.
+// isSecretWord reports whether one word of a name indicates a secret, also as part of a compound: DBPASS,
+// PASSPHRASE1, LICENSEKEY, sshkeys.
 func isSecretWord(word string) bool {
 	starts := func(start string) bool { return strings.HasPrefix(word, start) }
 	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
@@ -67,7 +67,7 @@ func isSecretWord(word string) bool {
 		strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)
 }
 
-// shown is a value for people, on one line.
+// shown returns a value for display, on one line.
 func shown(name, value string) string {
 	if value == "" {
 		return value
@@ -79,23 +79,23 @@ func shown(name, value string) string {
 }
 
 var (
-	// named matches the text before a value within a value: the name, the end of its quotes, and the sign.
+	// named matches the text before a value within a value: the name, closing quotes, and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
-	// login is a password in a URL, wherever that begins. What follows a host may
-	// have an @ in it: digits before a slash are its port.
+	// login matches a password in a URL, wherever the URL starts. An @ may also follow a host, so digits before a
+	// slash count as its port.
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
-	// visitor is a URL with a name alone, which on the web is a token.
+	// visitor matches a URL with a user name only, which is usually a token.
 	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	// harmless matches text that only looks like a login.
+	// harmless matches text that only resembles a login.
 	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
-	// address is a URL, up to where the next one may begin in a list.
+	// address matches a URL, up to a possible separator in a list.
 	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
-	// bareLogin is user:password@host without a URL around it.
+	// bareLogin matches user:password@host outside a URL.
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// holdsPassword reports whether a value shows by itself that it is secret: a key
-// file, a URL or a list of settings with a password in it, or too much to tell.
+// holdsPassword reports whether a value looks secret by itself: a key file, a URL or a list of settings with a
+// password, or a value too long to search.
 func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
@@ -120,8 +120,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart reports whether the text after a name within a value is likely to be secret, by the name's end:
-// api_key=x, but not key-store=/etc/x. A bare colon stands behind any word, so that only clear ones count there.
+// secretPart reports whether the text after a name within a value is probably secret, judging by the end of the name:
+// api_key=x, but not key-store=/etc/x. A bare colon can follow any word, so only clear names count before one.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {
@@ -132,8 +132,8 @@ func secretPart(name string, bareColon bool) bool {
 		last == "pass" || !bareColon && isSecretWord(last)
 }
 
-// words splits a name at signs and at capitals, in lower case and without the
-// numbers at their ends: DB_PASSWORD, db.password and DBPassword1 are the same.
+// words splits a name at punctuation and capitals, in lower case and without trailing numbers: DB_PASSWORD,
+// db.password and DBPassword1 are equal.
 func words(name string) []string {
 	var all []string
 	var word []rune
@@ -161,9 +161,9 @@ func words(name string) []string {
 	return all
 }
 
-// unnumbered is a word without the number at its end, where that is not part of it.
+// unnumbered removes a trailing number that is not part of the word.
 func unnumbered(word string) string {
-	if word == "auth0" { // a company, whose domain is no secret
+	if word == "auth0" { // a company with a public domain
 		return word
 	}
 	return strings.TrimRight(word, "0123456789")

@@ -11,22 +11,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// The namespaces of option settings that mean something to tendril.
+// The namespaces of option settings that tendril uses.
 const (
 	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // options of the worker daemon
-	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // variables of the app; also where none is named
-	NamespaceGroup       = "aws:autoscaling:asg"                          // bounds of scaling: MinSize, MaxSize, Cooldown
-	NamespaceTrigger     = "aws:autoscaling:trigger"                      // what scaling follows: MeasureName and others
+	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // variables of the app; the default namespace
+	NamespaceGroup       = "aws:autoscaling:asg"                          // limits of scaling: MinSize, MaxSize, Cooldown
+	NamespaceTrigger     = "aws:autoscaling:trigger"                      // measure and thresholds of scaling
 	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // options of health reporting
-	namespacePython      = "aws:elasticbeanstalk:container:python"        // how an app without a Procfile is started
+	namespacePython      = "aws:elasticbeanstalk:container:python"        // start of an app without a Procfile
 )
 
 const (
-	maxSettings = 2000 // of one bundle
-	maxOption   = 256  // bytes of the namespace and of the name of a setting
+	maxSettings = 2000 // per file
+	maxOption   = 256  // bytes of a namespace or an option name
 )
 
-// Shown returns the value for people: hidden where it looks secret.
+// Shown returns the value for display, hidden if it looks secret.
 func (s Setting) Shown() string {
 	if s.Computed {
 		return "(computed by CloudFormation)"
@@ -39,8 +39,8 @@ func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Setting returns the setting in force of an option: the last one in Settings.
-// There isn't one if CloudFormation computes its value.
+// Setting returns the setting in force of an option: the last one in Settings. It returns false if there is none or
+// CloudFormation computes its value.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -50,8 +50,8 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the variables that the bundle gives the app, each once and with the value in force, sorted by
-// name. Those whose value CloudFormation computes are not among them.
+// Environment returns the app's variables with their values in force, sorted by name. Variables computed by
+// CloudFormation are omitted.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
 		return s.Namespace != NamespaceEnvironment || s.Computed
@@ -70,8 +70,7 @@ func (b *Bundle) InForce() []Setting {
 	})
 }
 
-// Named returns every setting of an option of that name, whatever its namespace, the
-// one that counts last; may be empty.
+// Named returns all settings of an option in any namespace, in the order of Settings.
 func (b *Bundle) Named(option string) (found []Setting) {
 	for _, s := range b.Settings {
 		if s.Option == option {
@@ -83,7 +82,7 @@ func (b *Bundle) Named(option string) (found []Setting) {
 
 const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
-// readSettings reads option settings in either of their forms.
+// readSettings reads option settings in map or list form.
 func (d *document) readSettings(key yamlfile.Pair) {
 	switch n := key.Value; n.Kind {
 	case yamlfile.Null:
@@ -100,7 +99,7 @@ func (d *document) readSettings(key yamlfile.Pair) {
 	}
 }
 
-// settingsOf takes "namespace: {option: value}".
+// settingsOf reads "namespace: {option: value}".
 func (d *document) settingsOf(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
@@ -136,7 +135,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 			}
 		case "value":
 			value = &p
-		case "resource_name": // narrows a setting to a resource; none of ours has any
+		case "resource_name": // the name of a CloudFormation resource, which tendril does not have
 		default:
 			d.refuseKey(p, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
 				yamlfile.Printable(p.Key))
@@ -155,7 +154,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 	}
 }
 
-// setting adds one setting, with the value of a key.
+// setting adds one setting with the value of p.
 func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
 	n := p.Value
@@ -206,18 +205,18 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// structured reports whether values of a namespace may be maps and lists: where
-// Elastic Beanstalk has such an option, or where no value means anything here.
+// structured reports whether values in a namespace may be maps and lists: Elastic Beanstalk has such an option, or
+// the namespace has no effect.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 
-// embeddedFunction is a function of CloudFormation in a text: JSON in backquotes, which a shell would run as a
+// embeddedFunction matches a CloudFormation function in a text: JSON in backquotes, which a shell would run as a
 // command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
-// fromCloudFormation reports whether a value is a function of CloudFormation, or a text with one in it:
-// !Ref and the like, a map with one such key, or JSON in backquotes.
+// fromCloudFormation reports whether a value is or contains a CloudFormation function: a tag such as !Ref, a map with
+// one such key, or JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
@@ -228,8 +227,8 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// holdsFunction reports whether a value, or something in it, is from CloudFormation. Aliases share what they name, so
-// that seen bounds the search.
+// holdsFunction reports whether a value, or anything in it, is from CloudFormation. seen avoids searching shared
+// aliases twice.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false
@@ -240,7 +239,7 @@ func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
 }
 
-// NoEffect says why the settings of a namespace change nothing; "" for those that do.
+// NoEffect explains why the settings of a namespace have no effect; "" if they have.
 func NoEffect(namespace string) string {
 	switch namespace {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// maxDocument bounds a file of settings: 128 KiB.
+	// maxDocument is the maximum size of a settings file in bytes.
 	maxDocument = 128 << 10
 	maxTokens   = 20000
-	// maxDepth: CloudFormation resources have about 15 levels.
+	// maxDepth leaves room for CloudFormation resources, which have about 15 levels.
 	maxDepth = 32
 )
 
 func settingsForm() *yamlfile.Options {
 	return &yamlfile.Options{
-		MaxBytes: maxDocument, MaxTokens: maxTokens, MaxDepth: maxDepth, What: "map of settings",
+		MaxBytes: maxDocument, MaxTokens: maxTokens, MaxDepth: maxDepth, Form: "map of settings",
 		HintTooMuch: "split the settings into several files, and put scripts and data into their own files",
 		HintForm:    `begin with a key and a colon, such as "option_settings:"`,
 		HintSyntax:  `indent with spaces, write a space after each colon, and quote values that contain ": " or " #"`,
 	}
 }
 
-// document is the reading of one file of settings: its mistakes, and the parts that are not used.
+// document collects the problems, findings and settings of one settings file.
 type document struct {
-	// path is for problems, name (below the bundle's folder) for findings.
+	// path is used in problems, and name, which is relative to the bundle's folder, in findings.
 	path, name string
 	problems   []Problem
 	findings   []Finding
@@ -51,12 +51,12 @@ func (d *document) notUsed(line int, format string, args ...any) {
 	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: fmt.Sprintf(format, args...)})
 }
 
-// refuseKey refuses a key of the document, or its value.
+// refuseKey refuses a key or its value.
 func (d *document) refuseKey(p yamlfile.Pair, hint, format string, args ...any) {
 	d.refuse(p.Line, p.Column, hint, format, args...)
 }
 
-// keys returns the keys of the document's mapping.
+// keys returns the keys of the top mapping.
 func (d *document) keys(data []byte) []yamlfile.Pair {
 	if root := d.parse(data); root != nil {
 		return root.Pairs
@@ -64,8 +64,8 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse returns the document's one mapping, read as JSON or YAML depending on its
-// first characters; nil when it is empty or wrong. Keys that come twice are refused.
+// parse returns the top mapping, parsed as JSON or YAML depending on its first characters; nil if it is empty or
+// invalid. Duplicate keys are refused.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -85,7 +85,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		return nil, fault
 	}
 	if begin := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(begin, "{") {
-		// {a: b} is YAML, though no JSON.
+		// {a: b} is YAML but not JSON.
 		root, fault := parseJSON([]byte(text))
 		if fault == nil || strings.HasPrefix(strings.TrimLeft(begin[1:], " \t\n"), `"`) {
 			return root, fault
@@ -94,7 +94,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// admitKeys refuses a key that comes twice in one map: readers differ in which of the two they drop.
+// admitKeys refuses duplicate keys in a map: parsers disagree about which one to keep.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -121,14 +121,14 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	return good
 }
 
-// position returns line and column, from 1, of an offset in text.
+// position returns the line and column, from 1, of an offset in text.
 func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	line = bytes.Count(before, []byte("\n")) + 1
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue bounds a value that was written as a map or a list: aliases can make it far larger than its file.
+// maxValue limits the JSON of a map or a list, which aliases can make far larger than its file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -145,8 +145,8 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// writeJSON writes a node as JSON, in which true, 60 and null keep their types.
-// It reports whether that was not too long.
+// writeJSON writes a node as JSON, with booleans, numbers and nulls unquoted. It returns false if the result is too
+// long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {
 	case yamlfile.Scalar:
@@ -191,14 +191,14 @@ func plainJSON(text string) string {
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return `""` // cannot be: any text has an encoding
+		return `""` // unreachable: every string can be encoded
 	}
 	return string(raw)
 }
 
 var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
 
-// parseJSON reads a JSON document, in which the order of keys, their places and the text of numbers are kept.
+// parseJSON parses a JSON document. It preserves the order and positions of keys and the text of numbers.
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()
@@ -229,16 +229,16 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		Hint: "fix it there, or write it as YAML"}
 }
 
-// jsonReader follows where in the text the decoder is.
+// jsonReader tracks the decoder's position in the text.
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
-	// offset is where line and column, those of the last token, were counted.
+	// offset is the position of the last token, whose line and column follow.
 	offset       int
 	line, column int
 }
 
-// next returns the next token and notes where it begins.
+// next returns the next token and records its position.
 func (j *jsonReader) next() (json.Token, error) {
 	begin := int(j.decoder.InputOffset())
 	for begin < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[begin]) >= 0 {
@@ -249,7 +249,7 @@ func (j *jsonReader) next() (json.Token, error) {
 		j.line, j.column = 1, 1
 	}
 
-	// Counted on from the last token, so that long files take linear time.
+	// Counting from the last token keeps the time linear.
 	lines, column := position(j.data[j.offset:], begin-j.offset)
 	if lines > 1 {
 		j.column = column

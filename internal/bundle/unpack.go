@@ -9,18 +9,17 @@ import (
 	"path/filepath"
 )
 
-// freeBytes are written without a look at the ratio: small archives of empty files are no bombs.
+// freeBytes may be written regardless of the ratio: small archives of empty files are not bombs.
 const freeBytes = 16 << 20
 
-// Unpack writes the content of a zip archive into the new folder dir, whole or not at all: it is written beside dir,
-// under another name, and renamed when everything is right. The folder that dir lies in must exist, dir must not:
-// the error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the archive says, and nothing is
-// left behind by a failure. Files get the permission 0640, or 0750 where the archive has them executable, folders
-// 0750; owners, times and set-user bits are not kept. Hooks get what the platforms of Elastic Beanstalk give them:
-// the execute permission, and LF for CR LF. Links that stay inside are kept.
+// Unpack writes the content of a zip archive into the new folder dir, all or nothing: it writes to a hidden folder
+// beside dir and renames that at the end. The parent of dir must exist. If dir exists, the error wraps fs.ErrExist.
+// Unpack never writes outside that folder and leaves nothing behind after a failure. Files get mode 0640, or 0750 if
+// they are executable in the archive, and folders 0750. Owners, times and setuid bits are not preserved. Hooks become
+// executable and get LF line breaks, as on Elastic Beanstalk's platforms. Links within the folder are preserved.
 //
-// The error is an [*invalidError] when the archive is at fault, with up to ten of its
-// problems. Nothing is flushed to disk: after a crash of the machine, unpack anew.
+// The error is an [*invalidError] with up to ten problems if the archive is invalid. The files are not synced to
+// disk: after a machine crash, unpack again.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {
@@ -39,7 +38,6 @@ func unpackWithin(archive, dir string, most limits) error {
 	return err
 }
 
-// into makes the folder dir of the entries.
 func (u *unpacking) into(dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s exists already: name another folder: %w", dir, fs.ErrExist)
@@ -49,8 +47,8 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole makes the folder dir, whole or not at all: it is filled beside dir, under a hidden name with the kind of
-// work in it, and renamed at the end.
+// makeWhole creates the folder dir, all or nothing: fill writes to a hidden folder beside dir, which is renamed at
+// the end. The hidden name contains what.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
@@ -62,12 +60,12 @@ func makeWhole(dir, what string, fill func(folder string) error) error {
 		err = os.Rename(staging, dir)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(staging)) // which does not follow links
+		return errors.Join(err, os.RemoveAll(staging)) // does not follow links
 	}
 	return nil
 }
 
-// open opens the archive if it is a file of bearable size.
+// open opens the archive if it is a regular file below the size limit.
 func (u *unpacking) open() (*os.File, error) {
 	info, err := os.Stat(u.archive)
 	if err != nil {
@@ -90,7 +88,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// fill writes every entry below the folder. Links come last, so that nothing is ever written through one.
+// fill writes every entry below the folder. Links come last, so that nothing is written through them.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
@@ -138,11 +136,11 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if err := to.Chmod(permission); err != nil { // whatever the umask
+	if err := to.Chmod(permission); err != nil { // regardless of the umask
 		return err
 	}
 
-	// One byte more than is allowed shows that there is more.
+	// Reading one byte beyond the limit detects excess.
 	allowed := min(u.limits.fileBytes, u.left())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count
@@ -153,7 +151,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	return err
 }
 
-// left is how many bytes may be written yet.
+// left returns the number of bytes that may still be written.
 func (u *unpacking) left() int64 {
 	return min(u.limits.bytes, max(freeBytes, u.size*u.limits.ratio)) - u.written
 }
@@ -171,7 +169,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming tells an archive that cannot be read from a disk that cannot be written.
+// blaming marks read errors as damage, to distinguish them from write errors.
 type blaming struct {
 	u    *unpacking
 	e    entry

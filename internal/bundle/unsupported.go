@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// nameUnread names files at the bundle's root that Elastic Beanstalk reads and tendril does
-// not, and misspelt ones.
+// nameUnread reports files in the bundle's folder that only Elastic Beanstalk reads, and misspelled ones.
 func (r *reader) nameUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -24,8 +23,7 @@ func (r *reader) nameUnread() {
 	r.namePackages()
 }
 
-// nestedExtensions names configuration files in a folder that is not a root of a
-// bundle: Elastic Beanstalk reads them wherever they are.
+// nestedExtensions reports configuration files in a subfolder. Elastic Beanstalk reads them anywhere.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -33,7 +31,7 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning describes a file at the bundle's root; "" for the app's own files and for those that are read.
+// meaning describes an unused file in the bundle's folder; "" for the app's own files and for used files.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -55,7 +53,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar reports whether two names differ by case, a leading dot, a plural and the suffix .txt alone.
+// similar reports whether two names differ only in case, a leading dot, a plural or the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -63,8 +61,7 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }
 
-// packageList is a file that lists the packages of an app, which a platform of
-// Elastic Beanstalk installs by itself.
+// packageList is a file that lists an app's packages. Elastic Beanstalk's platforms install them automatically.
 type packageList struct {
 	file string
 	// tools are the programs that install such a list.
@@ -83,7 +80,7 @@ func packageLists() []packageList {
 	}
 }
 
-// namePackages names the lists of packages that neither the Buildfile nor a hook installs.
+// namePackages reports lists of packages that neither the Buildfile nor a hook installs.
 func (r *reader) namePackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
@@ -98,8 +95,8 @@ func (r *reader) namePackages() {
 	}
 }
 
-// installedBy reports whether a line, as its words, installs the list: it names the
-// file, or a tool with a word such as install or with no other argument.
+// installedBy reports whether a line of words installs the list: it contains the file's name, or a tool with a word
+// such as install or without arguments.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -116,8 +113,8 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines are the commands of Buildfile, .ebextensions and Procfile, and the lines of the hooks and of the files of
-// the bundle that the first two name, each as its words. A path counts as its last element.
+// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the hooks and of bundle
+// files that the commands name. Each line is split into words, with paths reduced to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")

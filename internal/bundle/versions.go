@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// versionsFolder is the folder in the data directory in which archives are unpacked: versions/TIME/NAME, so that
-	// the app's folder has the archive's name, after which the environment is called.
+	// versionsFolder is the folder in the data directory for unpacked archives: versions/TIME/NAME. The app's folder
+	// has the archive's name because the environment is named after it.
 	versionsFolder = "versions"
-	versionTime    = "20060102T150405.000Z" // sorts as the times do
-	keptVersions   = 5                      // whatever their names, which often have the version's number in them
+	versionTime    = "20060102T150405.000Z" // sorts chronologically
+	keptVersions   = 5                      // regardless of their names, which often contain version numbers
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, into a fresh folder in the data directory, which it makes where
-// need be, and returns the folder's absolute path. Only the owner can enter it: see [ShareVersion].
+// UnpackVersion unpacks an archive, or copies a folder, into a new folder in the data directory and returns the
+// folder's absolute path. It creates the data directory if necessary. Only the owner can enter the folder: see
+// [ShareVersion].
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {
@@ -66,7 +67,7 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName is the name of an archive without its ending, fit to be that of a folder.
+// ArchiveName returns the name of an archive without its extension, cleaned for use as a folder name.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -78,16 +79,16 @@ func ArchiveName(path string) string {
 	return name[:min(len(name), 100)]
 }
 
-// RemoveVersion removes a version that [UnpackVersion] made.
+// RemoveVersion removes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions removes all versions in the data directory but the newest five, dir, and those that inUse names or
-// that hold what it names. The data directory is that of dir, a path as [UnpackVersion] returned it; whether dir is
-// still there does not matter. What an unpacking that was broken off left goes with the versions that are as old.
-// What cannot be removed is left, and told.
+// PruneVersions removes all versions in dir's data directory except the newest five, dir, and those that are, contain
+// or are inside a path in inUse. dir is a path returned by [UnpackVersion] and need not exist any more. Leftovers of
+// interrupted unpacking are removed with the versions of the same age. The error lists versions that could not be
+// removed.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
-	entries, err := os.ReadDir(versions) // the oldest first
+	entries, err := os.ReadDir(versions) // oldest first
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
@@ -102,11 +103,11 @@ func PruneVersions(dir string, inUse ...string) error {
 		folder := filepath.Join(versions, e.Name())
 		switch {
 		case newest < keptVersions:
-			if isUnpacked(folder) { // else it may still be in the making
+			if isUnpacked(folder) { // otherwise unpacking may still be running
 				newest++
 			}
 		case within(folder, dir) || slices.ContainsFunc(inUse, func(path string) bool { return within(folder, path) }):
-			// dir too: where the clock was set back the newest is not the last
+			// The clock may have been set back, so dir may not be the newest.
 		default:
 			if err := os.RemoveAll(folder); err != nil {
 				kept = append(kept, fmt.Errorf("deleting an old version of the app: %w", err))
@@ -117,7 +118,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked reports whether there is a version in the folder, rather than nothing or the hidden beginning of one.
+// isUnpacked reports whether the folder contains a version, rather than nothing or a hidden partial one.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
@@ -129,13 +130,13 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// CloseVersions leaves the versions in the data directory to their owner alone, also
-// those that an earlier release left readable by every user. No app may run from one.
+// CloseVersions restricts the versions in the data directory to their owner, including those that an earlier release
+// left readable. No app may run from one meanwhile.
 func CloseVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
 	if err != nil || !info.IsDir() {
-		return nil // no archive was ever unpacked here
+		return nil // nothing was ever unpacked here
 	}
 
 	entries, err := os.ReadDir(versions)
@@ -161,10 +162,9 @@ func closeFolder(path string) error {
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
 
-// ShareVersion lets the members of a group run the programs in dir, a version that [UnpackVersion] returned or a folder
-// in one: they may pass the data directory, and, where the version is fresh, so that nothing of it ever ran, get to
-// read it. Others than they and the owner, who must be root, get nothing. It does nothing for a folder that lies
-// elsewhere.
+// ShareVersion lets the members of a group run the programs in dir, which is in a version created by [UnpackVersion].
+// They may pass through the data directory, and read the version if it is fresh, that is, nothing in it has run yet.
+// Only they and the owner, root, get access. ShareVersion does nothing for folders elsewhere.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -192,9 +192,9 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets every user pass the folders above dir, the copy of a folder that every user may enter: hooks and
-// the app may start processes of other users. It does nothing unless root made the copy, who alone can start such
-// processes, and for a folder that is not a version's.
+// LetEverybodyPass lets every user pass through the parents of dir, a copy of a folder that every user may enter:
+// hooks and the app may start processes of other users. It does nothing unless the owner is root, because only root
+// can start such processes, and for folders that are not versions.
 func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)
@@ -221,8 +221,8 @@ func LetEverybodyPass(dataDir, dir string) error {
 	return nil
 }
 
-// shareTree gives what is below a folder to a group, which may do what the owner may but not write. What somebody
-// else owns, or has another name elsewhere, is left alone: the app may have put it there.
+// shareTree gives the content of a folder to a group with the owner's permissions except writing. It skips files of
+// other owners and files with hard links, because the app may have put them there.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -231,7 +231,7 @@ func shareTree(folder string, gid int) error {
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." || !d.IsDir() && !d.Type().IsRegular() {
-			return err // a link is as open as its target
+			return err // a link needs no permissions of its own
 		}
 
 		info, err := d.Info()

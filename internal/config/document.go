@@ -39,7 +39,7 @@ type document struct {
 
 func fileForm() *yamlfile.Options {
 	return &yamlfile.Options{
-		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, What: "map of settings",
+		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
 		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
 	}

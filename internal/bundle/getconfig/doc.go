@@ -1,34 +1,28 @@
-// Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.
+// Package getconfig implements Elastic Beanstalk's get-config tool for scripts.
 //
-// Hooks, build commands and apps that were written for Elastic Beanstalk call
-// /opt/elasticbeanstalk/bin/get-config to learn environment properties, option settings
-// and paths. The running environment writes the answers into a [Folder] in its data
-// directory, and the command get-config reads them from there:
+// Hooks, build commands and apps written for Elastic Beanstalk call /opt/elasticbeanstalk/bin/get-config to get
+// environment properties, option settings and paths. The running environment writes these facts to a [Folder] in its
+// data directory, and the get-config command reads them:
 //
 //	environment --> Folder.Publish --> get-config/v7/facts.json   hooks, build commands
 //	                                   get-config/v7/app.json     the app, if it is another user
-//	                                   get-config/current -> v7   everybody else
+//	                                   get-config/current -> v7   all others
 //	                                   get-config/bin/get-config -> tendril
 //
 //	get-config environment -k NAME --> Open --> Facts.Answer --> Format
 //
-// Each version of the app has answers of its own, so that a hook of a version that is being
-// deployed learns the settings of that version while the old one still serves. A process
-// finds them through the variable [FileVariable], which [Folder.Environ] sets, and the
-// command through PATH. Whoever has no such variable, as a person at a shell, gets the
-// answers of the version that serves.
+// Each version of the app has its own facts, so that a hook of a version being deployed sees that version's settings
+// while the previous version is still serving. [Folder.Environ] adds the command to PATH and the facts to
+// [FileVariable]. Processes without that variable, such as an interactive shell, get the serving version's facts.
 //
 // # Invariants
 //
-// The answers contain environment properties, which may be secret: each file has mode 0600,
-// and belongs to the user that runs tendril or to the app's user, and to nobody else. What
-// root reads no other user can write. A reader sees old or new answers, never a part. The
-// folder is removed with the end of the environment. Without a data directory it is a
-// temporary one, which its process locks; the next start removes those whose process was
-// killed.
+// Facts contain environment properties, which may be secret: each file has mode 0600 and belongs to tendril's user or
+// the app's user. Root only reads files that no other user can write. Files are replaced atomically. The folder is
+// removed when the environment stops. Without a data directory it is a temporary folder locked by its process; the
+// next start removes leftovers of killed processes.
 //
-// The commands, options and forms of output are those that Amazon documents as "Platform
-// script tools for your Elastic Beanstalk environments". meta and its key sqsdconfig are not
-// documented there; their form is that of the settings file of aws-sqsd, under whose keys
-// the values stand.
+// Source of the commands, options and output formats: AWS Elastic Beanstalk Developer Guide, "Platform script tools
+// for your Elastic Beanstalk environments". The guide does not document meta and its key sqsdconfig; they use the
+// keys of aws-sqsd's settings file.
 package getconfig

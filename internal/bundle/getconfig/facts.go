@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Facts are the answers about one version of the app. What is in no map does not exist here.
+// Facts are the answers about one version of the app.
 type Facts struct {
-	// Environment are the environment properties, with those that tendril provides. They may be secret.
+	// Environment holds the environment properties, including tendril's own. They may be secret.
 	Environment map[string]string `json:"environment"`
-	// OptionSettings are the options of Elastic Beanstalk in force, by namespace and name. They may be secret.
+	// OptionSettings holds the Elastic Beanstalk options in force, by namespace and name. They may be secret.
 	OptionSettings map[string]map[string]string `json:"optionsettings"`
-	// Container are paths and names on this machine.
+	// Container holds paths and names on this machine.
 	Container map[string]any `json:"container"`
-	// Meta describes the environment; sqsdconfig has the settings of the worker by the keys of aws-sqsd.
+	// Meta describes the environment. Its sqsdconfig holds the worker's settings by their aws-sqsd keys.
 	Meta map[string]any `json:"meta"`
 	// PlatformConfig has the objects GeneralConfig and PlatformSpecificConfig.
 	PlatformConfig map[string]map[string]string `json:"platformconfig"`
@@ -33,9 +33,9 @@ const (
 	Addons         = "addons"
 )
 
-// Answer returns the answer to a command: an object, or one value of it for a path of names. An empty name counts as
-// none. The path is a key, for [OptionSettings] namespace and option, for [Addons] add-on and key. The error
-// lists the known names.
+// Answer returns the answer to a command: an object, or the value at a path of names. Empty names are ignored. The
+// path is a key; for [OptionSettings], namespace and option; for [Addons], add-on and key. The error lists the known
+// names.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {
@@ -43,14 +43,14 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	}
 
 	path = slices.DeleteFunc(slices.Clone(path), func(name string) bool { return name == "" })
-	if command == PlatformConfig && len(path) == 1 { // its keys are unique in both objects
+	if command == PlatformConfig && len(path) == 1 { // its keys are unique across both objects
 		object = f.constants()
 	}
 
 	for _, name := range path {
 		members, ok := object.(map[string]any)
 		if inner, isAddon := members["env"].(map[string]any); command == Addons && isAddon {
-			members = inner // a key of an add-on is one of its variables
+			members = inner // keys of an add-on are its variables
 		}
 		value, found := members[name]
 		if !ok || !found {
@@ -62,7 +62,7 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	return object, nil
 }
 
-// object returns all that a command can answer, in the types of JSON.
+// object returns a command's complete answer in JSON types.
 func (f *Facts) object(command string) (any, error) {
 	var part any
 	switch command {
@@ -101,8 +101,8 @@ func (f *Facts) constants() map[string]any {
 	return all
 }
 
-// addons are the add-ons of the environment. Elastic Beanstalk has one, a database, and tells apps of it in properties
-// whose names begin with RDS_.
+// addons returns the environment's add-ons. Elastic Beanstalk has one, a database, with properties that start with
+// RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -120,14 +120,14 @@ func unknown(command, name string, members map[string]any) error {
 		strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 }
 
-// Format returns an answer as text without an end of line: a value as it is, an object or a list as JSON on one line.
+// Format returns an answer as text without a final newline: a string unchanged, other values as JSON on one line.
 func Format(answer any) (string, error) {
 	if text, ok := answer.(string); ok {
 		return text, nil
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // scripts take the text apart with sed
+	enc.SetEscapeHTML(false) // scripts parse the text with sed
 	err := enc.Encode(answer)
 	return strings.TrimSuffix(out.String(), "\n"), err
 }

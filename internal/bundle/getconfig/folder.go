@@ -14,35 +14,35 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// FileVariable names the file with the answers for a process.
+// FileVariable is the environment variable with the path of a process's facts.
 const FileVariable = "TENDRIL_GET_CONFIG"
 
 const (
 	folderName  = "get-config" // in the data directory
 	programName = "get-config"
-	currentName = "current"    // the link to the version that serves
-	ownerFile   = "facts.json" // for the user that runs tendril
-	appFile     = "app.json"   // for the app's user, where that is another one
-	// defaultPath is where programs are looked up when no PATH is set.
+	currentName = "current"    // link to the serving version
+	ownerFile   = "facts.json" // for tendril's user
+	appFile     = "app.json"   // for the app's user, if different
+	// defaultPath is the search path if PATH is not set.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Folder is where an environment writes the answers, and the link to the command. Its zero value has no answers.
-// Publish, Serve and Remove are called one at a time.
+// Folder holds an environment's facts and the link to the command. The zero value has no facts. Publish, Serve and
+// Remove must not be called concurrently.
 type Folder struct {
 	path  string
-	uid   int      // the app's user where that is another one, else -1
+	uid   int      // the app's user if different, else -1
 	claim *os.File // of a temporary folder, else nil
 }
 
-// Create makes the folder in the data directory anew, or a temporary folder for "". program is the file that get-config
-// links to. uid and gid belong to the app's user; -1 if it is the user that runs tendril.
+// Create creates the folder in the data directory, replacing a previous one, or a temporary folder if dataDir is "".
+// program is the target of the get-config link. uid and gid belong to the app's user; -1 if it is tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
 		f.path, f.claim, err = makeTemp()
 	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
-		if err = os.RemoveAll(f.path); err == nil { // of an environment that was killed
+		if err = os.RemoveAll(f.path); err == nil { // left by a killed environment
 			err = os.Mkdir(f.path, 0o700)
 		}
 	}
@@ -62,7 +62,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		err = datadir.LetThrough(dataDir, gid)
 	}
 
-	// Others may pass too: without a name they find nothing but the command, and no file is readable.
+	// Other users may pass, but they can only reach the command and cannot read any file.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
 
@@ -70,7 +70,7 @@ func (f *Folder) bin() string { return filepath.Join(f.path, "bin") }
 
 func (f *Folder) version(number int) string { return filepath.Join(f.path, fmt.Sprint("v", number)) }
 
-// Publish writes the answers about a version, or replaces them.
+// Publish writes or replaces the facts of a version.
 func (f *Folder) Publish(number int, facts *Facts) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -93,10 +93,10 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	return nil
 }
 
-// publishForApp writes a copy that the app's user can read. Root never reads it, since that user could change it.
+// publishForApp writes a copy for the app's user. Root never reads it, because that user could change it.
 func (f *Folder) publishForApp(dir string, text []byte) error {
 	copied := filepath.Join(dir, appFile)
-	if err := os.Chmod(dir, 0o711); err != nil { // whatever the umask
+	if err := os.Chmod(dir, 0o711); err != nil { // regardless of the umask
 		return err
 	}
 	if err := datadir.Replace(copied, text, 0o600); err != nil {
@@ -105,7 +105,7 @@ func (f *Folder) publishForApp(dir string, text []byte) error {
 	return os.Lchown(copied, f.uid, -1)
 }
 
-// Serve makes a version's answers the ones for processes without the variable.
+// Serve makes a version's facts the default for processes without [FileVariable].
 func (f *Folder) Serve(number int) error {
 	current := filepath.Join(f.path, currentName)
 	fresh := current + ".new"
@@ -113,7 +113,7 @@ func (f *Folder) Serve(number int) error {
 	return cmp.Or(err, os.Rename(fresh, current))
 }
 
-// Remove removes the answers about a version.
+// Remove removes the facts of a version.
 func (f *Folder) Remove(number int) error { return os.RemoveAll(f.version(number)) }
 
 // Close removes the folder.
@@ -125,8 +125,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ adds the variables by which a process of a version finds get-config and its answers to an environment of NAME=value;
-// the slice is not changed. asApp is true for a process that runs as the app's user.
+// Environ returns a copy of env, a list of NAME=value, with the variables that a version's process needs to find
+// get-config and its facts. asApp is true for a process of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {
@@ -145,15 +145,15 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the answers: those in file, the value of [FileVariable], unless it is "", else those of the version that
-// serves in the data directory. The error wraps fs.ErrNotExist where no environment wrote any.
+// Open reads the facts in file, the value of [FileVariable], or the serving version's facts in the data directory if
+// file is "". The error wraps fs.ErrNotExist if there are no facts.
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)
 	}
 
 	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) { // a process outlived its version
+	if errors.Is(err, fs.ErrNotExist) { // the process outlived its version
 		folder, name := filepath.Dir(filepath.Dir(file)), filepath.Base(file)
 		text, err = os.ReadFile(filepath.Join(folder, currentName, name))
 	}

@@ -11,7 +11,7 @@ import (
 
 const tempPrefix = "tendril-" + folderName + "-"
 
-// makeTemp makes a temporary folder and claims it. The claim is nil where the file system has no locks.
+// makeTemp creates a temporary folder and claims it. The claim is nil if the file system does not support locks.
 func makeTemp() (path string, claim *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
@@ -24,7 +24,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 		}
 
 		removeErr := os.RemoveAll(path)
-		// Another tendril that starts may have taken the new folder for a leftover.
+		// Another starting tendril may have taken the new folder for a leftover.
 		taken := errors.Is(err, errNotOurs) || errors.Is(err, fs.ErrNotExist)
 		if removeErr != nil || !taken {
 			return "", nil, errors.Join(err, removeErr)
@@ -32,8 +32,8 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes the temporary folders of processes of this user that were killed. One that cannot be removed
-// is left: the environment does not need its name.
+// removeLeftovers removes temporary folders of this user's killed processes. It ignores errors, because the
+// environment does not need their names.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -50,14 +50,14 @@ func removeLeftovers() {
 }
 
 var (
-	// errNotOurs means that another process has a folder, or that it is another user's.
+	// errNotOurs means that the folder belongs to another process or user.
 	errNotOurs = errors.New("the folder belongs to another process or user")
-	// errNoLocks means that the file system cannot lock a folder.
+	// errNoLocks means that the file system cannot lock folders.
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// claimFolder locks a folder of this user until the file is closed or the process ends, however it ends. A symbolic
-// link is not followed.
+// claimFolder locks this user's folder until the file is closed or the process exits for any reason. It does not
+// follow symbolic links.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -81,8 +81,8 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwn returns nil where an open folder is this user's, and still the one at path: it may have been removed between
-// its opening and its lock.
+// checkOwn checks that an open folder is this user's and still at path. It may have been removed before it was
+// locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

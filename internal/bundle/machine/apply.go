@@ -11,24 +11,23 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run runs a program to its end and returns its standard output. The error says how it ended,
-	// if not with status 0.
+	// Run runs a program and returns its standard output. The error describes an exit status other than 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
-	// Has reports whether there is a program of that name, or path.
+	// Has reports whether a program exists, by name or path.
 	Has(program string) bool
 }
 
-// Call is one run of a program. Exactly one of Argv and Shell is set.
+// Call is one execution of a program. Exactly one of Argv and Shell is set.
 type Call struct {
 	Argv  []string
 	Shell string
 	// Dir is the working directory; "" for the root of the file system.
 	Dir string
-	// Env is the whole environment as NAME=VALUE, where HasEnv is true; else it is the deployment's, with Env
-	// in the place of variables of the same name.
+	// Env are variables as NAME=VALUE. They are the whole environment if HasEnv is true; otherwise they override
+	// variables of the deployment's environment.
 	Env    []string
 	HasEnv bool
-	// Quiet is true for a question to the machine: its output is not logged.
+	// Quiet is true for queries, whose output is not logged.
 	Quiet bool
 }
 
@@ -39,7 +38,7 @@ type Outcome string
 const (
 	Changed   Outcome = "changed"
 	unchanged Outcome = "unchanged"
-	skipped   Outcome = "skipped" // the test of a command failed
+	skipped   Outcome = "skipped" // the command's test failed
 	ignored   Outcome = "failed, its errors are ignored"
 )
 
@@ -50,13 +49,13 @@ func changedIf(is bool) Outcome {
 	return unchanged
 }
 
-// Applier applies the steps of one bundle. It is used by one goroutine.
+// Applier applies the steps of one bundle. It must be used by one goroutine only.
 type Applier struct {
 	system   System
 	changed  []string // titles of steps
-	written  []string // files that steps are about, whose permissions they say
-	updated  bool     // the lists of apt are new
-	reloaded bool     // systemd knows the units
+	written  []string // paths with their own step, which sets their permissions
+	updated  bool     // apt's lists are up to date
+	reloaded bool     // systemd has read new units
 }
 
 // NewApplier returns an applier for the steps of one bundle.
@@ -79,7 +78,7 @@ func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	return outcome, err
 }
 
-// run runs a program whose output is logged.
+// run runs a program with logged output.
 func (a *Applier) run(ctx context.Context, argv ...string) error {
 	if _, err := a.system.Run(ctx, &Call{Argv: argv}); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(argv[:min(len(argv), 3)], " "), err)
@@ -87,13 +86,13 @@ func (a *Applier) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// query runs a program that answers a question; ok is false when it ends with another status than 0.
+// query runs a program without logging. ok is false if the exit status is not 0.
 func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok bool) {
 	output, err := a.system.Run(ctx, &Call{Argv: argv, Quiet: true})
 	return strings.TrimSpace(output), err == nil
 }
 
-// command runs a command as cfn-init does: variables that it names are all that it has.
+// command runs a command like cfn-init: its own variables, if any, replace the environment.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -124,7 +123,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, g.Name)...)
 }
 
-// user makes a system user without a login, as cfn-init does.
+// user creates a system user without a login, like cfn-init.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if is := field(entry, 2); u.UID != "" && u.UID != is {
@@ -144,7 +143,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-// join adds a user who exists to those groups in which it is not.
+// join adds an existing user to the groups that it is not in.
 func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {
@@ -165,7 +164,7 @@ func (a *Applier) noLogin() string {
 	return "/bin/false"
 }
 
-// field returns a field of an entry of getent, from 0.
+// field returns a field of a getent entry, from 0.
 func field(entry string, i int) string {
 	if fields := strings.Split(entry, ":"); i < len(fields) {
 		return fields[i]

@@ -18,13 +18,13 @@ import (
 	"tendril/internal/bundle"
 )
 
-// newMode are the permissions of a new file that says nothing about them, and newFolder of the folders around it.
+// newMode is the default mode of a new file, and newFolder the mode of its new parent folders.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755
 )
 
-// file writes a file, or a link, unless it is there as it is to be.
+// file writes a file or a link unless it is already in the desired state.
 func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, error) {
 	uid, gid, err := ids(f.Owner, f.Group)
 	if err != nil {
@@ -78,13 +78,13 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// attributes are the permissions and the owner of a file; -1 leaves an id as it is.
+// attributes are a file's permissions and owner; -1 keeps an ID.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// attributesOf are the attributes that a file is to have: those that are not given stay as they are.
+// attributesOf returns the desired attributes of a file. Attributes that are not given keep their current values.
 func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -106,19 +106,19 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 	return want
 }
 
-// set gives a file that is there its attributes, where they differ.
+// set sets the attributes of an existing file if they differ.
 func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
 	did, err = a.setOwner(path, is)
 	if err != nil {
 		return did, err
 	}
-	if did || permissions(is.Mode()) != a.mode { // a change of the owner takes away setuid
+	if did || permissions(is.Mode()) != a.mode { // changing the owner clears setuid
 		return true, os.Chmod(path, a.mode)
 	}
 	return did, nil
 }
 
-// setOwner gives a file or a link that is there its owner, if that differs.
+// setOwner sets the owner of an existing file or link if it differs.
 func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) {
 	stat, ok := is.Sys().(*syscall.Stat_t)
 	if !ok || (a.uid < 0 || a.uid == int(stat.Uid)) && (a.gid < 0 || a.gid == int(stat.Gid)) {
@@ -127,12 +127,12 @@ func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) 
 	return true, os.Lchown(path, a.uid, a.gid)
 }
 
-// permissions are the bits of a mode that a configuration file can say.
+// permissions returns the mode bits that a configuration file can set.
 func permissions(mode fs.FileMode) fs.FileMode {
 	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
 
-// modeBits are permissions as systems have them.
+// modeBits returns permissions as Unix mode bits.
 func modeBits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
 	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
@@ -143,13 +143,13 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place writes a file beside its path and renames it, so that no other program finds half of it.
+// place writes a file to a temporary name and renames it, so that other programs never see a partial file.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 
-	// Hidden, so that programs that run all files of a folder leave it out.
+	// The name is hidden from programs that run all files of a folder.
 	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	return os.Rename(to.Name(), path)
 }
 
-// keep keeps the file that is replaced beside it, in the place of the one that was kept before.
+// keep keeps a copy of the file with the suffix .bak, replacing an earlier copy.
 func keep(path string) error {
 	kept := path + ".bak"
 	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +183,6 @@ func keep(path string) error {
 	return os.Link(path, kept)
 }
 
-// hasContent reports whether a file has this content.
 func hasContent(path string, content io.Reader) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -208,15 +207,15 @@ func sameContent(f, content io.Reader) (bool, error) {
 	}
 }
 
-// notTheEnd returns the errors but those that say that a file is at its end.
+// notTheEnd returns all errors except those for the end of a file.
 func notTheEnd(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	})...)
 }
 
-// link makes a symbolic link. Its mode is given to the file that it leads to, as cfn-init does, unless another entry
-// says what that has.
+// link creates a symbolic link. It sets the mode of the link's target, like cfn-init, unless that file has its own
+// step.
 func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
@@ -244,13 +243,13 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 	is, err = os.Stat(target)
 	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
-		return changedIf(did), nil // a link may lead to a file that comes later
+		return changedIf(did), nil // the target may be created later
 	}
 
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink replaces the file or link at a path by a link: a file is kept, a link is not.
+// replaceByLink replaces the file or link at path with a link. It keeps a copy of a file.
 func replaceByLink(path, to string) error {
 	is, err := os.Lstat(path)
 	switch {
@@ -274,7 +273,7 @@ func replaceByLink(path, to string) error {
 	return os.Symlink(to, path)
 }
 
-// ids returns the numbers of an owner and a group; -1 for those that are not said.
+// ids returns the IDs of an owner and a group; -1 for "".
 func ids(owner, group string) (uid, gid int, err error) {
 	uid, err = number(owner, func() (string, error) {
 		u, err := user.Lookup(owner)
@@ -297,7 +296,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// number returns the number of a user or group, which may be one already; -1 for no name.
+// number returns the ID of a user or group, given its name or ID; -1 for "".
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

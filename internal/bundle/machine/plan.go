@@ -8,24 +8,25 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Step is one thing that is done to the machine.
+// Step is one change of the machine.
 type Step struct {
-	// Section is the key of the configuration file: "packages", "groups" and so on.
+	// Section is the section's key: "packages", "groups" and so on.
 	Section string
-	// Name is the key below it, of packages with the manager in front: "yum gcc".
+	// Name is the entry's key; for packages, with the manager in front: "yum gcc".
 	Name string
-	// Text describes the wanted state for people; "" if the name is enough. It holds no contents, which may be secret.
+	// Text describes the desired state for display; may be "". It does not contain file contents, which may be
+	// secret.
 	Text  string
 	Place bundle.Place
 
 	apply func(ctx context.Context, a *Applier) (Outcome, error)
 }
 
-// Title names the step among the steps of a bundle.
+// Title identifies the step within a bundle.
 func (s *Step) Title() string { return s.Section + " " + s.Name }
 
-// Plan returns the steps for a bundle in their order: the configuration files by name, and in each the sections in
-// the order of cfn-init.
+// Plan returns the steps for a bundle in order: configuration files by name, and the sections of each in cfn-init's
+// order.
 func Plan(m *bundle.Machine) (steps []Step) {
 	for i := range m.Configs {
 		c := &m.Configs[i]
@@ -63,7 +64,7 @@ func Plan(m *bundle.Machine) (steps []Step) {
 	return steps
 }
 
-// doing binds the method that applies one kind of entry to an entry.
+// doing binds an entry to the method that applies it.
 func doing[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
 	return func(ctx context.Context, a *Applier) (Outcome, error) { return apply(a, ctx, entry) }
 }

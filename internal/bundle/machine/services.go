@@ -9,7 +9,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// service enables, starts, restarts or stops a service, as far as it is not so already.
+// service enables, starts, restarts or stops a service if necessary.
 func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, error) {
 	with, err := a.managerOf(s)
 	if err != nil {
@@ -54,17 +54,17 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// isUnit reports whether a step wrote a unit of systemd, which is to be read.
+// isUnit reports whether a step wrote a systemd unit, so that systemd must reload.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
-// manager are the programs that manage one service.
+// manager holds the commands that manage one service.
 type manager struct {
 	isSystemd                  bool
 	isEnabled, enable, disable []string
 	control                    func(verb string) []string
 }
 
-// managerOf returns the programs for a service. Where systemd runs the machine it has the scripts of sysvinit too.
+// managerOf returns the commands for a service. systemd also manages sysvinit scripts if it runs the machine.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -102,7 +102,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd reports whether systemd runs the machine; in a container its programs may be there alone.
+// isSystemd reports whether systemd runs the machine. A container may have only its programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Bounds of downloads and of unpacked archives.
+// Limits of downloads and unpacked archives.
 const (
 	maxDownload     = 1 << 30 // bytes
 	maxUnpacked     = 4 << 30 // bytes of all files of an archive
@@ -32,13 +32,13 @@ const (
 	maxRedirects    = 5
 )
 
-// download is a file that is read; a downloaded one is removed by Close.
+// download is an open file. Close deletes it if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
 }
 
-// Close closes the file.
+// Close closes the file and deletes a downloaded one.
 func (d *download) Close() error {
 	err := d.File.Close()
 	if d.temporary {
@@ -76,7 +76,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// shownURL is a URL without possible passwords: the user, and the signature of a query.
+// shownURL returns a URL without parts that may be secret: the user and the query.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -88,7 +88,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// fetch downloads a URL. A server may redirect it, but not to a connection that others can change.
+// fetch downloads a URL. It follows redirects, except from https to http.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -132,8 +132,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// source unpacks an archive into its folder. What is there already stays, unless the archive has another file of
-// that name.
+// source unpacks an archive into its folder. Other files in the folder are not changed.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -157,7 +156,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.did), nil
 }
 
-// unpacking writes the entries of an archive below a folder, which nothing leads out of: not a name, and not a link.
+// unpacking writes the entries of an archive below root. Neither names nor links can leave the folder.
 type unpacking struct {
 	root    *os.Root
 	left    int64 // bytes
@@ -165,7 +164,7 @@ type unpacking struct {
 	did     bool
 }
 
-// unpack finds out the kind of an archive by its first bytes.
+// unpack detects the type of an archive by its first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -253,7 +252,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// entry writes one entry. The root refuses paths that lead out of the folder.
+// entry writes one entry. The root refuses paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	if u.entries++; u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
@@ -284,7 +283,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// link makes a link that stays inside the folder.
+// link creates a link that stays inside the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q leads out of the folder", name)
@@ -299,7 +298,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file writes a file beside its name and renames it, unless it is there.
+// file writes a file to a temporary name and renames it, unless it already exists with the same content and mode.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

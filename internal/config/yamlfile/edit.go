@@ -9,24 +9,25 @@ import (
 
 // Edit is one change of a file.
 type Edit struct {
-	// Path leads from the top to a key: the keys of maps, and the numbers of items of lists, from 0.
+	// Path leads from the top to a key: keys of maps, and numbers of list items, from 0.
 	Path []string
-	// Value is the plain text that the key gets; nil removes the key, and a map below the top that it leaves empty.
+	// Value is the key's new plain text; nil removes the key, and the map around it if that becomes empty and is not
+	// the top.
 	Value *string
 }
 
-// EditedLine is a line that an edit took away or put in.
+// EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	// Edit is the number of the edit, from 0.
+	// Edit is the index of the edit.
 	Edit int
-	// Line is the number of the line, from 1: in the new file where it was Added, else in the old one.
+	// Line is the line's number, from 1, in the new file if Added, else in the previous one.
 	Line  int
 	Added bool
 	Text  string
 }
 
-// Apply changes a file line by line, so that comments, order and the form of everything else stay. A file whose form
-// does not allow that is refused: what is returned reads as the old file with the edits, and nothing else.
+// Apply changes a file line by line, which preserves comments, order and the form of everything else. It refuses the
+// edits unless the result parses as the previous document with exactly these edits.
 func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault) {
 	if _, fault := Normalize(data, o); fault != nil {
 		return nil, nil, fault
@@ -63,19 +64,19 @@ func notEditable(line int) *Fault {
 		Hint: "edit the file by hand, or write each key on a line of its own first"}
 }
 
-// editedLine is a line on its way from the old file to the new one.
+// editedLine is a line during editing.
 type editedLine struct {
 	text, end string
-	was       int // its number in the old file, from 1; 0 for a new one
-	edit      int // that put it in
+	was       int // number in the previous file, from 1; 0 for an added line
+	edit      int // index of the edit that added it
 }
 
 type editor struct {
 	o       *Options
-	mark    string // a byte order mark, or ""
+	mark    string // byte order mark, or ""
 	lines   []editedLine
 	removed []EditedLine
-	number  int // of the edit
+	number  int // index of the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -100,7 +101,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file is the file as it is written, text as it is parsed.
+// file returns the text as written to disk; text returns it as parsed.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -112,7 +113,7 @@ func (e *editor) file() string {
 
 func (e *editor) text() string { return lineEnds.Replace(e.file()) }
 
-// changes lists what was taken away and put in, in the order of the file.
+// changes returns the removed and added lines, in file order.
 func (e *editor) changes() []EditedLine {
 	var all []EditedLine
 	removed := slices.Clone(e.removed)
@@ -137,8 +138,8 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf is how many of the removed lines, from a line on, come before one that an edit put in: up to the ones that
-// it took away itself, or those of the edit before it.
+// placeOf returns how many of the removed lines, starting at line, precede a line that the given edit added: up to
+// the last one that this edit removed, or those of the edit before it.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {
@@ -151,7 +152,7 @@ func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	return n
 }
 
-// replace puts texts in the place of the lines from to end, counted from 1; end is from-1 for none.
+// replace replaces the lines from to end, counted from 1, with texts. To insert only, end is from-1.
 func (e *editor) replace(from, end int, texts ...string) {
 	var put []editedLine
 	lineEnd := "\n"
@@ -163,7 +164,7 @@ func (e *editor) replace(from, end int, texts ...string) {
 		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
 	}
 
-	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the file ended without an end of line
+	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the file had no final newline
 		e.lines[from-2].end, put[len(put)-1].end = lineEnd, ""
 	}
 
@@ -221,10 +222,10 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	return e.set(&parent.Pairs[found[0]], text)
 }
 
-// says reports whether a node is that text already.
+// says reports whether the node already has this text.
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child is the value of a key, or the item of a number; nil for none.
+// child returns the value of a key or the item with an index, or nil.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -235,7 +236,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add puts a key behind the last one of a map, at the top at the end of the file.
+// add adds a key after the last one of a map, or at the end of the file for the top map.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -248,7 +249,7 @@ func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	return nil
 }
 
-// end is the last line of a key's value.
+// end returns the last line of a key's value.
 func (e *editor) end(p *Pair) int {
 	end, indent := lastLine(p.Value, p.Line), p.Column-1
 	for i := p.Line + 1; i <= len(e.lines); i++ {
@@ -258,7 +259,7 @@ func (e *editor) end(p *Pair) int {
 		part := deep > indent || p.Value.Kind == Sequence && deep == indent && strings.HasPrefix(inner, "-")
 		switch {
 		case inner == "" || strings.HasPrefix(inner, "#") && (!part || !p.Value.Block):
-			continue // of the value only where more of it follows
+			continue // part of the value only if more of it follows
 		case !part:
 			return end
 		}
@@ -279,7 +280,7 @@ func lastLine(n *Node, line int) int {
 	return line
 }
 
-// set replaces a value. A comment behind one that stands on a single line stays.
+// set replaces a value. It keeps the comment after a single-line value.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
 	at := behindKey(line, p)
@@ -304,7 +305,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey is where a line goes on behind a key and its colon; -1 where it is no plain line of a key.
+// behindKey returns the offset after a key and its colon; -1 if the line is not a plain line of that key.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -330,10 +331,10 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// inlineValue is a value in quotes, or plain text up to a comment.
+// inlineValue matches leading blanks and a quoted value, if there is one.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// afterValue is what follows the value at the beginning of a text: blanks and a comment, or nothing.
+// afterValue returns the blanks and comment after the value at the start of text; may be "".
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -344,7 +345,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// remove takes a key away with its value. The first key of a list's item leaves its dash to the next one.
+// remove removes a key with its value. If it is the first key of a list item, the next key gets the dash.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -364,10 +365,10 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 	return nil
 }
 
-// plainScalar is text that needs no quotes as far as its signs tell.
+// plainScalar matches text without characters that require quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText is a value as it is written on one line: as it is, or in quotes.
+// scalarText returns a value in its form on one line: plain or quoted.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -384,7 +385,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value cannot be written on one line", Hint: "write plain text"}
 }
 
-// edited is the document as it should be after an edit; the nodes of the old one are shared.
+// edited returns the expected document after an edit. It shares unchanged nodes with n.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
@@ -423,7 +424,7 @@ func edited(n *Node, edit Edit) *Node {
 	return &copied
 }
 
-// sameNode compares what two documents say, not where. A text block may gain the end of its last line.
+// sameNode compares the content of two documents, not the positions. A text block may gain a final newline.
 func sameNode(a, b *Node) bool {
 	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
 	if empty(a) || empty(b) {
@@ -439,7 +440,7 @@ func sameNode(a, b *Node) bool {
 		slices.EqualFunc(a.Pairs, b.Pairs, func(a, b Pair) bool { return a.Key == b.Key && sameNode(a.Value, b.Value) })
 }
 
-// keyLine is the line of a key, 0 where it is not there.
+// keyLine returns the line of the deepest existing key on the path, or 0.
 func keyLine(n *Node, path []string) int {
 	line := 0
 	for _, step := range path {

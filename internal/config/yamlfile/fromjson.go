@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON returns a JSON document as YAML, its keys in the same order. Texts that YAML could take for something else
-// are quoted as in JSON. The error says what is wrong with the JSON.
+// FromJSON converts a JSON document to YAML and keeps the order of its keys. Texts that YAML could take for another
+// type are quoted as in JSON.
 func FromJSON(data []byte) ([]byte, error) {
 	w := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
 	w.dec.UseNumber()
@@ -24,7 +24,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// position is what stands on the line before a value.
+// position is the context of a value on its line.
 type position int
 
 const (
@@ -33,13 +33,13 @@ const (
 	afterDash
 )
 
-// jsonReader writes what it reads as YAML.
+// jsonReader reads JSON and writes YAML.
 type jsonReader struct {
 	dec *json.Decoder
 	out bytes.Buffer
 }
 
-// value writes the next value. indent begins its lines but the one that holds a dash.
+// value writes the next value. indent starts each of its lines except the one with a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -71,13 +71,12 @@ func (j *jsonReader) value(indent string, at position) error {
 	}
 
 	if nested {
-		_, err = j.dec.Token() // its end
+		_, err = j.dec.Token() // closing delimiter
 	}
 
 	return err
 }
 
-// entry writes one entry of a map or a list.
 func (j *jsonReader) entry(indent string, keyed bool) error {
 	if !keyed {
 		j.out.WriteString("- ")
@@ -91,13 +90,13 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted are texts that every reader of YAML takes for texts, unless they are one of isWord.
+// unquoted matches texts that every YAML reader takes for texts, except those that match isWord.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
 
-// Text is a text as it stands in a file of YAML: as it is where that is clear, else quoted as in JSON.
+// Text returns a text as a YAML scalar: plain if that is unambiguous, else quoted as in JSON.
 func Text(text string) string {
 	if unquoted.MatchString(text) && !isWord.MatchString(text) {
 		return text
@@ -105,7 +104,7 @@ func Text(text string) string {
 	return quoted(text)
 }
 
-// scalar is a token of JSON that is neither the start nor the end of an object or a list.
+// scalar returns a JSON token that is not a delimiter as YAML.
 func scalar(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
@@ -113,20 +112,20 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// quoted is a scalar as in JSON, which YAML reads as the same value.
+// quoted returns a scalar as JSON, which YAML reads as the same value.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(t) // a scalar has no error
+	_ = enc.Encode(t) // cannot fail for a scalar
 	text := string(bytes.TrimSpace(b.Bytes()))
 
-	// JSON may hold these as they are. YAML reads some as line ends and refuses the others.
+	// JSON may contain these characters unescaped. YAML reads some as line breaks and refuses the others.
 	return unprintable.ReplaceAllStringFunc(text, func(s string) string {
 		r, _ := utf8.DecodeRuneInString(s)
 		return fmt.Sprintf(`\u%04x`, r)
 	})
 }
 
-// unprintable are the characters that YAML takes only as escapes, beside those that JSON escapes too.
+// unprintable matches the characters that YAML requires to be escaped and JSON does not.
 var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)

@@ -7,23 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong, or worth knowing, about a file or a setting.
+// Problem is an error or a warning about a file or a setting.
 type Problem struct {
-	// Where is the place to fix: see [Place]; or the name of a variable, or a flag with
-	// its dashes; "" when no single place is to blame.
+	// Where is the place to fix: see [Place], or the name of a variable, or a flag with its dashes; "" if there is no
+	// single place.
 	Where string
-	// Task is the periodic task concerned: its name, or "number 3" in the list where it
-	// has none; "" when the problem is with no task.
+	// Task is the periodic task concerned: its name, or "number 3" in the list if it has no name; may be "".
 	Task string
-	// Option is the option or key concerned; "" when the problem is with the whole.
+	// Option is the option or key concerned; may be "".
 	Option string
-	// Text says what is wrong.
+	// Text describes the problem.
 	Text string
-	// Hint says what to write instead; may be "".
+	// Hint suggests a fix; may be "".
 	Hint string
 }
 
-// String returns "where: task name: text", without what is empty and the hint.
+// String returns "where: task name: text", without empty parts and without the hint.
 func (p Problem) String() string {
 	text := p.Text
 	if p.Task != "" {
@@ -35,7 +34,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Place is "file:line:column", "file:line" for column 0, or the file alone for line 0.
+// Place returns "file:line:column", without a zero column and without a zero line.
 func Place(file string, line, column int) string {
 	if line > 0 {
 		file += ":" + strconv.Itoa(line)
@@ -58,7 +57,7 @@ func Join(problems []Problem) string {
 	return strings.Join(lines, "\n")
 }
 
-// Short cuts text to the 80 characters that fit a message.
+// Short truncates text to 80 characters.
 func Short(text string) string {
 	const most = 80
 	if utf8.RuneCountInString(text) <= most {
@@ -67,7 +66,7 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown makes a piece of a file fit a message: short, and in quotes where it is not one printable word.
+// Shown prepares an excerpt of a file for a message: short, and quoted unless it is one printable word.
 func Shown(text string) string {
 	text = Short(text)
 	odd := func(r rune) bool { return r == ' ' || r == '\t' || r == utf8.RuneError || IsControl(r) }
@@ -77,13 +76,13 @@ func Shown(text string) string {
 	return text
 }
 
-// Printable makes text fit a message: its first line, short, and without control characters.
+// Printable prepares text for a message: its first line, short, and without control characters.
 func Printable(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return Short(OneLine(text))
 }
 
-// OneLine puts ? in the place of control characters.
+// OneLine replaces control characters with "?".
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if IsControl(r) || r == '\t' {
@@ -93,5 +92,5 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// IsControl is true for what a terminal would act on; a tab is a blank.
+// IsControl reports whether a terminal would interpret r. A tab counts as a space.
 func IsControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

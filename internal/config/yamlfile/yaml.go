@@ -15,21 +15,21 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Options bound a file and name what it is. The limits must be set.
+// Options limit and describe a file. The limits must be set.
 type Options struct {
 	// Plain refuses anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// MaxBytes, MaxTokens and MaxDepth bound the file, the words and signs in it, and how deep maps and lists are
-	// nested. Parsers take quadratic time and more for some files.
+	// MaxBytes, MaxTokens and MaxDepth limit the size, the number of tokens and the nesting. Parsers take quadratic
+	// time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
-	// What the file is not when it is too large, too deep or no map: "no settings file".
-	What string
-	// HintTooMuch, HintForm and HintSyntax say what to do about a file that is too large,
-	// that is not a map, and that is not YAML.
+	// Form completes the error about a file that is not a map: "map of settings".
+	Form string
+	// HintTooMuch, HintForm and HintSyntax are the hints for a file that is too large, that is not a map, and that is
+	// not YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
-// Kind is what a [Node] is.
+// Kind is the type of a [Node].
 type Kind int
 
 // The kinds of nodes.
@@ -40,13 +40,13 @@ const (
 	Mapping
 )
 
-// Node is one value of a document, with the text as it was written. A node that an alias names is shared, never
-// copied; merge keys copy keys, up to a bound, and share their values.
+// Node is one value of a document, with its text as written. Aliases share their node; merge keys copy keys, up to a
+// limit, and share the values.
 type Node struct {
 	Kind         Kind
 	Text         string // of a scalar
 	Block        bool   // a scalar after | or >
-	Tag          string // such as !Ref; "" for none
+	Tag          string // such as !Ref; may be ""
 	Line, Column int
 	Items        []*Node // of a sequence
 	Pairs        []Pair  // of a mapping
@@ -59,7 +59,7 @@ type Pair struct {
 	Value        *Node
 }
 
-// Get returns the value of a key, nil when there is none.
+// Get returns the value of a key, or nil.
 func (n *Node) Get(key string) *Node {
 	for i := range n.Pairs {
 		if n.Pairs[i].Key == key {
@@ -69,21 +69,20 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Fault is a [Problem] of a file that cannot be read, with its place in numbers: from 1, 0 for the whole file.
+// Fault is a [Problem] in a file that cannot be read. Line and Column count from 1; 0 means the whole file.
 type Fault struct {
 	Line, Column int
 	Text, Hint   string
 }
 
-// maxMerged bounds the keys that the merge keys of a file stand for, which are
-// copied: without it a small file could stand for millions.
+// maxMerged limits the keys that merge keys copy: without it, a small file could expand to millions.
 const maxMerged = 10000
 
-// lineEnds makes each line end in LF, as YAML reads CR LF and CR: the lexer takes
-// CR LF in quoted texts and after blocks for two ends.
+// lineEnds converts CR LF and CR to LF, as YAML does. The lexer would take CR LF in quoted texts and after blocks for
+// two line breaks.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// admit keeps away what would keep the parser busy, and what a plain file does not need.
+// admit refuses files that would overload the parser, and YAML features outside a plain file.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("there are more than %d words and signs", o.MaxTokens), o.HintTooMuch)
@@ -112,14 +111,14 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 	return nil
 }
 
-// unread names the parts of YAML that a plain file does not have.
+// unread names the YAML features that a plain file must not use.
 var unread = map[token.Type]string{
 	token.AnchorType: "anchors and aliases", token.AliasType: "anchors and aliases", token.TagType: "tags",
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey reports whether the key that begins with tokens, at a "?", is plain text
-// and no more. The parser takes "? a: b" for "a: b", though it is a map for a key.
+// plainKey reports whether the key after the "?" in tokens[0] is just plain text. The parser takes "? a: b" for "a:
+// b", although that key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -139,8 +138,8 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion reports whether directive i is the file's first line and says which
-// YAML the document below it is: one of those that are read alike here.
+// yamlVersion reports whether directive i is the file's first line and declares YAML 1.1 or 1.2, which are read alike
+// here.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -151,7 +150,7 @@ func yamlVersion(tokens token.Tokens, i int) bool {
 		rest[0].Type == token.DocumentHeaderType
 }
 
-// withoutComments leaves out the comments that tokens begin with.
+// withoutComments skips leading comments.
 func withoutComments(tokens token.Tokens) token.Tokens {
 	for len(tokens) > 0 && tokens[0].Type == token.CommentType {
 		tokens = tokens[1:]
@@ -167,11 +166,10 @@ func at(t *token.Token, text, hint string) *Fault {
 	return p
 }
 
-// repeated is what the parser's messages repeat of the file.
+// repeated matches excerpts of the file in the parser's messages.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxFault is the parser's message without what it repeats: half of a password
-// that should have been in quotes, for instance.
+// syntaxFault returns the parser's message without excerpts of the file, which may be half of an unquoted password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -184,14 +182,14 @@ func (o *Options) syntaxFault(err error) *Fault {
 	return at(where, "invalid YAML: "+Printable(message), o.HintSyntax)
 }
 
-// nesting follows how deep the tokens of a file are nested, without parsing.
+// nesting computes the nesting of tokens without parsing.
 type nesting struct {
 	flow int
-	// columns are those of the block lists and maps that are open.
+	// columns are the columns of the open block lists and maps.
 	columns []int
 }
 
-// add takes token i and returns the depth there.
+// add processes token i and returns the depth there.
 func (n *nesting) add(tokens token.Tokens, i int) int {
 	switch tokens[i].Type {
 	case token.SequenceStartType, token.MappingStartType:
@@ -203,7 +201,7 @@ func (n *nesting) add(tokens token.Tokens, i int) int {
 	case token.MappingValueType:
 		if i > 0 && n.flow == 0 {
 			key := tokens[i-1].Position
-			if own := tokens[i].Position; own.Line > key.Line { // of a key after "?"
+			if own := tokens[i].Position; own.Line > key.Line { // the colon of a key after "?"
 				key = own
 			}
 			n.open(key.Column)
@@ -220,11 +218,11 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// reader turns what the parser found into nodes, until the first problem.
+// reader converts the parser's tree to nodes, until the first problem.
 type reader struct {
-	// anchors are the nodes that are whole: one that is still being read cannot name itself.
+	// anchors holds complete nodes only, so that a node cannot contain itself.
 	anchors map[string]*Node
-	// merged counts the keys that merge keys stand for.
+	// merged counts the keys that merge keys copied.
 	merged int
 	fault  *Fault
 }
@@ -261,7 +259,7 @@ func (r *reader) node(n ast.Node) *Node {
 		if named := r.anchors[name]; named != nil {
 			return named
 		}
-		// Without its name: it may be a password that was meant to begin with *.
+		// The message omits the name: it may be a password that starts with "*".
 		return r.refuse(n, "this alias is not defined before it",
 			"write the value itself, or put it in quotes if it begins with *")
 	case *ast.TagNode:
@@ -287,7 +285,7 @@ func (r *reader) placed(n ast.Node, made Node) *Node {
 func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	m := Node{Kind: Mapping}
 	var merge *ast.MappingValueNode
-	place := 0 // of what is merged
+	place := 0 // position of the merged keys
 	for i, v := range values {
 		key := plainText(v.Key)
 		if key == nil {
@@ -320,7 +318,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a key that is plain text, whether or not "? " stands before it; nil for any other.
+// plainText returns the token of a plain text key, with or without "? "; nil for other keys.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -340,8 +338,8 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the " +
 	"keys themselves"
 
-// merge puts the keys of the maps that a merge key names in its place. A key that is there already stays what it
-// is: those of the map itself are the strongest, then those of the first map that is named.
+// merge inserts the keys of the maps that a merge key names. Keys of the map itself win, then keys of the map named
+// first.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
@@ -355,7 +353,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 
 	var merged []Pair
 	for _, alias := range aliases {
-		// A map that is written here is refused: a key that comes twice in it would go unseen.
+		// An inline map is refused because its duplicate keys would go unnoticed.
 		if _, ok := alias.(*ast.AliasNode); !ok {
 			r.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return
@@ -386,7 +384,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	m.Pairs = slices.Insert(m.Pairs, place, merged...)
 }
 
-// Normalize returns the text of a file, less a byte order mark, with each line end as LF.
+// Normalize returns the text of a file without its byte order mark and with LF line breaks.
 func Normalize(data []byte, o *Options) (string, *Fault) {
 	if len(data) > o.MaxBytes {
 		return "", &Fault{Text: fmt.Sprintf("the file has more than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
@@ -398,7 +396,7 @@ func Normalize(data []byte, o *Options) (string, *Fault) {
 	return lineEnds.Replace(text), nil
 }
 
-// Read is [Normalize] and [Map] in one.
+// Read is [Normalize] followed by [Map].
 func Read(data []byte, o *Options) (*Node, *Fault) {
 	text, fault := Normalize(data, o)
 	if fault != nil {
@@ -407,8 +405,7 @@ func Read(data []byte, o *Options) (*Node, *Fault) {
 	return Map(text, o)
 }
 
-// Map parses a document with a mapping at the top, whose line ends are LF; nil when it is empty. Its aliases share
-// what they name.
+// Map parses a document with a mapping at the top and LF line breaks; nil if it is empty. Aliases share their nodes.
 func Map(text string, o *Options) (*Node, *Fault) {
 	tokens := lexer.Tokenize(text)
 	if fault := o.admit(tokens); fault != nil {
@@ -435,7 +432,7 @@ func Map(text string, o *Options) (*Node, *Fault) {
 		case root != nil:
 			return nil, n.fault("the file has a second document", "keep one: delete the line --- between them")
 		case n.Kind != Mapping:
-			return nil, n.fault("this is not a "+o.What, o.HintForm)
+			return nil, n.fault("this is not a "+o.Form, o.HintForm)
 		}
 
 		root = n

@@ -10,7 +10,7 @@ import (
 )
 
 func plainForm() *Options {
-	return &Options{Plain: true, MaxBytes: 100, MaxTokens: 30, MaxDepth: 3, What: "map of settings",
+	return &Options{Plain: true, MaxBytes: 100, MaxTokens: 30, MaxDepth: 3, Form: "map of settings",
 		HintTooMuch: "less", HintForm: "form", HintSyntax: "syntax"}
 }
 
