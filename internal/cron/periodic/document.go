@@ -38,7 +38,7 @@ const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ...,
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
 		// 1000 tasks have about 14,000 tokens, or 50,000 with every key, and three levels, or four with attributes.
-		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, What: "list of tasks",
+		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +
