@@ -13,22 +13,19 @@ import (
 )
 
 const (
-	// freezeWait is how long a control group may take to stand still where it
-	// cannot be killed at once.
+	// freezeWait is the time to wait for a control group to freeze if it cannot be killed as a whole.
 	freezeWait = 200 * time.Millisecond
-	// removeTries is how often its folder is tried to be removed: the last of
-	// its processes may be on its way out.
+	// removeTries is the number of attempts to remove a group's folder: its last processes may still be exiting.
 	removeTries = 20
 )
 
-// cgroupFolder is where control groups can be made: the one this process is in.
+// cgroupFolder is the parent for control groups: the one of this process.
 type cgroupFolder struct {
-	// folder is in the file system; path is what /proc/PID/cgroup calls it.
+	// folder is the path in the file system, and path the one in /proc/PID/cgroup.
 	folder, path string
 }
 
-// findCgroups returns where we are in the second version of control groups, or
-// the zero value where there is none.
+// findCgroups returns this process's version 2 control group, or the zero value.
 func findCgroups() cgroupFolder {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -42,8 +39,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt joins what the system says about itself. Names that a shell would
-// have to quote are left alone.
+// cgroupAt combines the system's information. It rejects names that need quoting in a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -59,8 +55,8 @@ func cgroupAt(root, point, path string) cgroupFolder {
 	return cgroupFolder{folder: folder, path: path}
 }
 
-// cgroupMount finds the first mount of type cgroup2 in a /proc/PID/mountinfo:
-// which part of the tree it shows, and where.
+// cgroupMount returns the first cgroup2 mount in a /proc/PID/mountinfo: the mounted part of the hierarchy, and the
+// mount point.
 func cgroupMount(mountinfo string) (root, point string) {
 	for line := range strings.Lines(mountinfo) {
 		mount, system, ok := strings.Cut(line, " - ")
@@ -72,7 +68,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// cgroupPath reads the path of the second version from a /proc/PID/cgroup.
+// cgroupPath returns the version 2 path in a /proc/PID/cgroup.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -85,17 +81,16 @@ func cgroupPath(text string) string {
 // cgroup is the control group of one run.
 type cgroup struct {
 	folder cgroupFolder
-	// fd is the open folder, into which the process is started.
+	// fd is the open folder, for starting the process in the group.
 	fd int
 }
 
-// folders returns the group's folder and those that its processes made in it,
-// each before what it holds.
+// folders returns the group's folder and those that its processes created in it, parents first.
 func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // It was removed meanwhile.
+			return nil // It was just removed.
 		}
 		if d.IsDir() {
 			all = append(all, path)
@@ -105,7 +100,7 @@ func (c *cgroup) folders() []string {
 	return all
 }
 
-// members returns its living processes.
+// members returns the living processes.
 func (c *cgroup) members() []process {
 	var found []process
 	for _, folder := range c.folders() {
@@ -147,9 +142,8 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill ends all of it at once. On kernels before 5.14 it only has it stand
-// still, so that nothing new is started, and returns false: the processes are
-// to be killed one by one, which they obey standing still.
+// kill kills the whole group. On kernels before 5.14 it only freezes the group, to prevent new processes, and returns
+// false: the processes must then be killed one by one, which works while they are frozen.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true
@@ -177,8 +171,8 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes the folder and those in it. What cannot be removed is empty,
-// or held by a process that even KILL does not end: neither harms.
+// remove removes the folder and its subfolders. Leftovers are harmless: they are empty, or held by a process that
+// even KILL cannot end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

@@ -18,32 +18,30 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// checkTimeout bounds one check.
 const checkTimeout = 5 * time.Second
 
-// Check says how to see whether an app is ready. The zero value is not a check.
+// Check is a readiness check of an app. The zero value is no check.
 type Check struct {
-	// Host is where to ask; "" is this host: 127.0.0.1, or where that refuses ::1.
+	// Host is the host to check; "" is this machine: 127.0.0.1, or ::1 if that refuses.
 	Host string
-	// TLS makes the HTTP GET one over TLS. It needs a Path.
+	// TLS sends the HTTP GET over TLS. It requires a Path.
 	TLS bool
-	// TLSConfig says whom to trust, and which certificate to show; nil for what the system has.
+	// TLSConfig holds the trusted and client certificates; nil uses the system's.
 	TLSConfig *tls.Config
-	// Port is the TCP port to reach.
+	// Port is the TCP port to connect to.
 	Port int
-	// Path makes it an HTTP GET, which passes with a status of 200 to 299
-	// (redirects are not followed, as those of deliveries); "" is satisfied with a TCP connection.
+	// Path is the path of an HTTP GET, which must return a status of 200 to 299. Redirects are not followed, as in
+	// deliveries. "" only checks for a TCP connection.
 	Path string
 }
 
-// ParseCheck reads "TCP:port" or "HTTP:port/path"; case does not matter, and
-// the path defaults to "/".
+// ParseCheck parses "TCP:port" or "HTTP:port/path", ignoring case. The default path is "/".
 func ParseCheck(s string) (Check, error) {
 	kind, rest, _ := strings.Cut(s, ":")
 	portText, path, hasPath := strings.Cut(rest, "/")
 	port, err := strconv.Atoi(portText)
 	c := Check{Port: port}
-	valid := err == nil && port != 0 // validate lets port 0 without a path pass, which is no check
+	valid := err == nil && port != 0 // validate accepts the zero Check
 	switch strings.ToLower(kind) {
 	case "http":
 		c.Path = "/" + path
@@ -59,7 +57,7 @@ func ParseCheck(s string) (Check, error) {
 	return c, nil
 }
 
-// String returns what [ParseCheck] reads; "" for no check.
+// String returns the check in the format of [ParseCheck]; "" for no check.
 func (c Check) String() string {
 	switch {
 	case c.IsZero():
@@ -90,8 +88,7 @@ func (c Check) validate() error {
 	return nil
 }
 
-// Probe checks once, bounded by ctx and 5 s; nil means ready. The error says in a
-// few words what it met.
+// Probe performs one check within 5 s; nil means ready. The error is a short description of the problem.
 func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -119,7 +116,7 @@ func (c Check) get(ctx context.Context) error {
 	if c.TLS {
 		target = "https://" + c.address()
 	}
-	path, _, _ := strings.Cut(c.Path, "?") // a query may hold what is not to be told
+	path, _, _ := strings.Cut(c.Path, "?") // the query may be secret
 	asked := "GET " + target + path
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
@@ -139,7 +136,7 @@ func (c Check) get(ctx context.Context) error {
 	return nil
 }
 
-// redirectedTo shows where a redirect leads, without the parts that may hold a secret; "" for another answer.
+// redirectedTo returns the target of a redirect, without parts that may be secret; "" for other answers.
 func redirectedTo(resp *http.Response) string {
 	to, err := resp.Location()
 	if err != nil || resp.StatusCode > 399 {
@@ -149,7 +146,7 @@ func redirectedTo(resp *http.Response) string {
 	return " to " + terminal.Plain(to.String(), false)
 }
 
-// address is what the check reaches, as a URL has it.
+// address returns the host and port of the check for a URL.
 func (c Check) address() string {
 	return net.JoinHostPort(cmp.Or(c.Host, "localhost"), strconv.Itoa(c.Port))
 }
@@ -172,8 +169,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing listens there")
 
-// plainReason puts the commonest failures into words that need no knowledge of
-// system calls.
+// plainReason describes the most common failures without system call terminology.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// shellPath is where POSIX systems have their shell.
+// shellPath is the shell on POSIX systems.
 const shellPath = "/bin/sh"
 
-// commandOf returns the path and the arguments that run p.
+// commandOf returns the path and arguments to run p.
 func commandOf(p *Process) (path string, argv []string, err error) {
 	if p.Shell != "" {
 		return shellPath, []string{"sh", "-c", execLine(p.Shell)}, nil
@@ -23,9 +23,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program as execvp would in the process's own environment.
-// Empty and relative entries of PATH are skipped: what runs must not depend on
-// where one stands.
+// lookPath finds a program like execvp in the process's own environment. It skips empty and relative entries of PATH,
+// because the program must not depend on the current folder.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -62,9 +61,8 @@ func executable(path string) error {
 	return nil
 }
 
-// execLine makes a single simple command replace the shell that runs it, so
-// that the process is the program and not a shell that waits for it. Any other
-// line is returned as it is.
+// execLine makes a single simple command replace its shell, so that the process is the program itself. Other lines
+// are returned unchanged.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -72,8 +70,8 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certainly one program with arguments
-// and redirections. When in doubt it says no, which costs one shell process.
+// isSimpleCommand reports whether line is certainly one program with arguments and redirections. A wrong no only
+// costs an extra shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	first, _, _ = strings.Cut(first, "\t")
@@ -83,8 +81,8 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator scans for what could join or start another command: operators,
-// substitutions, and quotes that do not end.
+// hasNoOperator reports whether line contains nothing that could join or start another command: operators,
+// substitutions and unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -116,8 +114,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// isAssignment reports whether the first word sets a variable: in
-// "exec NAME=value program" it would be taken for the program.
+// isAssignment reports whether word sets a variable. "exec NAME=value program" would take it for the program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -144,15 +141,14 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// soon is how long a process may have run whose command names something that is missing
-// for that to be the reason of its end.
+// soon is the longest run that a missing program or file can explain.
 const soon = 10 * time.Second
 
-// interpreters run the file that their first argument names.
+// interpreters run the file in their first argument.
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing says which program or file of the command does not exist, given the status of
-// a run that ended soon; "" when that is not certain.
+// missing returns the program or file of the command that does not exist, given the exit status of a short run; "" if
+// that is not certain.
 func (p *Process) missing(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
@@ -196,7 +192,7 @@ func (p *Process) missing(code int) string {
 	return ""
 }
 
-// isExpanded reports whether the shell makes something else of a word.
+// isExpanded reports whether the shell would expand word.
 func (p *Process) isExpanded(word string) bool {
 	return p.Shell != "" && strings.ContainsAny(word, "\"'\\$`*?[~<>#")
 }
@@ -208,8 +204,7 @@ func (p *Process) noFile(name string) string {
 	return "there is no file " + name + " in " + p.Dir
 }
 
-// scriptOf returns the file among the arguments of an interpreter; "" when options stand
-// before it that may mean something else.
+// scriptOf returns the file among an interpreter's arguments; "" if preceding options make that uncertain.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {

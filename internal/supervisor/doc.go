@@ -1,6 +1,6 @@
 // Package supervisor runs the user's app and keeps it healthy.
 //
-// A [Supervisor] is made of [Process] values, started once and stopped once:
+// A [Supervisor] consists of [Process] values. It is started once and stopped once:
 //
 //	s, err := supervisor.New([]supervisor.Process{{
 //		Name: "web", Shell: "python3 app.py", Port: 5000, User: "nobody",
@@ -11,17 +11,17 @@
 //	...
 //	err = s.Stop(ctx)
 //
-// Every process goes through the same states, one goroutine (processloop.go) each:
+// Each process has a goroutine (processloop.go) that moves it through these states:
 //
 //	           port free           check passes
 //	Starting ------------> Running -----------> Running, ready
 //	   ^  |                   |                      |
-//	   |  | no such program,  | ends by itself,      | Stop, or Restart
-//	   |  | port taken        | with whatever status |
+//	   |  | no such program,  | exits with           | Stop, or Restart
+//	   |  | port taken        | any status           |
 //	   |  v                   v                      v
-//	   | Start fails       Ending: what it       Ending: TERM to it and all
-//	   | (first start)     started gets TERM,    that it started, KILL after
-//	   |                   KILL after the grace  the grace
+//	   | Start fails       Ending: TERM to its   Ending: TERM to it and its
+//	   | (first start)     descendants, KILL     descendants, KILL after the
+//	   |                   after the grace       grace period
 //	   |      pause           |                      |
 //	   +--- Waiting <---------+                      v
 //	   |                      | too often         Stopped
@@ -30,83 +30,60 @@
 //
 // # Invariants
 //
-//   - Nothing of a process outlives it, also what left its process group: see
-//     below. Nothing of it is alive when it is started again.
-//   - No foreign process is ever signalled. A process group is signalled only while
-//     its leader is not reaped; any other process is held by a handle while we
-//     look whether it is ours.
-//   - A process that ends by itself has failed, even with status 0: it should keep running. One with
-//     [Process.MayFinish] has finished with status 0, and is started again only when that is asked for.
-//   - A process is started only when its port is free, and is ready only while
-//     what listens there is its own. A foreign listener on the port is named in a
-//     [PortError] and gets nothing.
-//   - The [Gate] is open only while every process with a check passes it. It
-//     closes before a process is asked to end.
-//   - The environment and the open files of a process are those given to it:
-//     nothing else is inherited. A variable TENDRIL_RUN may be added, and with
-//     a [Process.User] HOME, USER and LOGNAME are set.
-//   - User and limits hold from the first instruction of the program on.
-//   - Output is always drained. Control characters are escaped, long lines cut,
-//     floods thinned and what is lost counted, so that no output can freeze a
-//     process, fill the memory or drive the terminal. A [LogFolder] that takes
-//     it is bounded as well.
-//   - Stop is bounded: by the grace, by its context and [Options.Hurry], and by five
-//     seconds after KILL. So is the end of what a start that fails had started.
+//   - No descendant outlives its process, even outside the process group (see below). All of them are gone before a
+//     restart.
+//   - Foreign processes are never signalled. A process group is signalled only until its leader is reaped; other processes
+//     are pinned by a handle while their identity is checked.
+//   - A process that exits has failed, even with status 0, because it should keep running. With [Process.MayFinish],
+//     status 0 means it has finished, and only an explicit restart starts it again.
+//   - A process is started only if its port is free, and is ready only while it listens there itself. A [PortError]
+//     reports a foreign listener.
+//   - The [Gate] is open only while every process with a check passes it. It closes before a process is stopped.
+//   - A process inherits neither environment nor open files. TENDRIL_RUN may be added to its environment, and HOME, USER
+//     and LOGNAME with a [Process.User].
+//   - User and limits apply from the program's first instruction.
+//   - Output is always drained. Control characters are escaped, long lines truncated, and excess lines dropped and counted,
+//     so output can neither block a process nor fill the memory. The files of a [LogFolder] are bounded as well.
+//   - Stop is bounded by the grace period, its context and [Options.Hurry], plus five seconds after KILL. So is the cleanup
+//     after a failed start.
 //
-// # What belongs to a process
+// # Descendants
 //
-// All that it started, in one of two ways on Linux (processtree.go). Where we may make a
-// control group (version 2) inside our own, each run gets one: nothing leaves it
-// by itself, and the kernel ends it in one stroke. Elsewhere each run has a mark
-// in its environment, which children inherit, and /proc is searched for it, for
-// the process group, and for children of what was found. Only a program that
-// daemonises and also wipes or overwrites its environment escapes that search.
-// Where it is not Linux the process group is all there is.
+// On Linux, descendants are found in one of two ways (processtree.go). If tendril can create a version 2 control
+// group inside its own, each run gets one: processes cannot leave it, and the kernel kills it as a whole. Otherwise
+// each run has a mark in its environment, which children inherit, and /proc is searched for the mark, for the process
+// group and for children of the processes found. Only a daemon that also erases its environment escapes that search.
+// Other systems only have process groups.
 //
-// # When this process dies
+// # If tendril is killed
 //
-// A kill -9 of ours leaves no child. On Linux the kernel kills the processes we
-// started: they carry a parent-death signal, and since that is tied to the thread
-// that started them, one locked thread starts them all. Their own children have
-// no such signal. Therefore a small shell ([procgroup.Guard]) waits at the end of a pipe,
-// and when the pipe closes it kills what is left: groups, control groups, and
-// what carries a mark.
+// After kill -9 of tendril, no child survives. On Linux the kernel kills direct children through a parent-death
+// signal. That signal is tied to the parent thread, so one locked thread starts all processes. Their descendants have
+// no such signal. Therefore a small shell ([procgroup.Guard]) waits at the end of a pipe and, when it closes, kills
+// the remaining groups, control groups and marked processes.
 //
-// # When the app fails
+// # If the app fails
 //
-// A restart comes after a pause that doubles with every failure in the window,
-// from RestartMin to RestartMax; an end that [Options.Excused] excuses does not
-// count. When the window holds more failures than RestartLimit the process is given up:
-// [Events.GaveUp] tells, and it is in the state [Failed], with its gate closed and the
-// rest running; a single try every RetryAfter may bring it back. A process that is not
-// ready is never killed for it: its gate stays closed, and [Events.ReadyLate] tells.
+// The pause before a restart doubles with every failure in the window, from RestartMin to RestartMax. Exits that
+// [Options.Excused] excuses do not count. After more than RestartLimit failures in the window, the process is given up and
+// [Failed]: its gate is closed, other processes keep running, and a single attempt every RetryAfter may revive it. A process
+// that is not ready is never killed for that; its gate stays closed, and [Events.ReadyLate] reports it.
 //
-// # Runs on their own
+// # Single runs
 //
-// A [Runner] starts processes for a caller that keeps account of them by itself, as package
-// runtimeapi does with the processes of a function, and package app with hooks: with the same
-// user, limits, output and guard, and the same ways to find all that they started. What one
-// leaves behind can go on, and belongs to the runner then. A [Run] also knows whether the
-// program at the other end of a connection belongs to it.
+// A [Runner] starts processes for callers with their own bookkeeping, such as functions in package runtimeapi and
+// hooks in package app. They have the same user, limits, output, guard and search for descendants. Descendants that
+// outlive the process may continue; they belong to the runner. A [Run] can also tell whether the program at the other
+// end of a connection belongs to it.
 //
 // # Process 1
 //
-// As process 1, as in a container, orphans are reaped (reaper_linux.go). Exit statuses
-// are safe: a child that any code of this program waits for has a handle among our open
-// files, and such a child is never touched.
+// As process 1, as in a container, tendril reaps orphans (reaper_linux.go). It never reaps a child that other code
+// waits for: such a child has a handle among tendril's open files.
 //
-// A [Meter] reads what processes use, together with all that they started.
+// # Limits
 //
-// # Its size
-//
-// The package has more than 4,000 lines because it has one way for each system to find all that a process started, to
-// signal it, to limit it and to measure it: by control groups, by /proc, and by process groups alone.
-//
-// # What it does not do
-//
-// It limits by the limits of processes, not by those of control groups. No
-// sockets are handed over. Processes do not wait for each other. A program that
-// gets itself moved into the control group of another service, as a container
-// engine does with its containers, is that service's. A setuid program loses the
-// parent-death signal; the guard remains.
+// Resource limits are those of processes, not of control groups. Sockets are not handed over. Processes do not wait
+// for each other. A program moved into the control group of another service, such as a container engine's, belongs to
+// that service. A setuid program loses the parent-death signal, but the guard still works.
 package supervisor

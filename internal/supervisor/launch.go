@@ -13,7 +13,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// launchSpec is one start of a process, all questions answered.
+// launchSpec is everything needed to start a process.
 type launchSpec struct {
 	process *Process
 	path    string
@@ -23,7 +23,7 @@ type launchSpec struct {
 	out     *output
 }
 
-// launchSpecOf answers them; the errors are for whoever wrote p.
+// launchSpecOf resolves p's command, user and limits. Its errors address the author of p.
 func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
@@ -43,8 +43,7 @@ func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
 }
 
-// start runs p as the leader of a new process group, with its output going to
-// out, which may be nil.
+// start runs p as the leader of a new process group and sends its output to out, which may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
 	o, err := launchSpecOf(p, out)
 	if err != nil {
@@ -79,8 +78,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch starts o in a control group where one can be made and entered, and
-// else with a mark; with neither where what it starts is to outlive us.
+// launch starts o in a control group if possible, else with a mark. A detached process gets neither, so its
+// descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -94,8 +93,7 @@ func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	return h.begin(o, newMarkedTree())
 }
 
-// begin starts o, whose processes t finds. Where o has limits the program waits behind the
-// barrier.
+// begin starts o, with k to find its descendants. If o has limits, the program waits behind the barrier.
 func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
@@ -124,7 +122,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // so that the process is without it for no longer than a line takes
+	h.guard.Watch() // shortens the time that the process is not guarded
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {
@@ -135,7 +133,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 	return g, barrier, nil
 }
 
-// explain says what may be done about a start that the system refused.
+// explain adds advice to the system's error for a failed start.
 func (o *launchSpec) explain(err error) error {
 	switch {
 	case o.user.credential() == nil:

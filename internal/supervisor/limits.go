@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// unlimited is how the system writes that there is no limit.
+// unlimited is the system's value for no limit.
 const unlimited = math.MaxUint64
 
-// rlimit is one limit on what a process may take.
+// rlimit is a resource limit of a process.
 type rlimit struct {
 	name       string
 	soft, hard uint64
 }
 
-// parseLimits reads [Process.Limits], in the order of the names.
+// parseLimits parses [Process.Limits] in name order.
 func parseLimits(limits map[string]string) ([]rlimit, error) {
 	var parsed []rlimit
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -65,20 +65,19 @@ func limitNameError(name string) error {
 	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
 
-// barrierScript holds a program back until it is let go by a line, and lets it
-// replace the shell.
+// barrierScript waits for a line, and then replaces the shell with the program.
 const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`
 
-// startBarrier holds a started program back until its limits are set: they hold from
-// its first instruction. nil holds nothing back.
+// startBarrier holds a started program back until its limits are set, so that they apply from its first instruction.
+// A nil barrier does nothing.
 type startBarrier struct {
 	inside *os.File
 	pipe   io.WriteCloser
 }
 
-// newStartBarrier puts cmd behind a barrier where there are limits to set.
+// newStartBarrier puts cmd behind a barrier if there are limits.
 func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -97,14 +96,14 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	return &startBarrier{inside: inside, pipe: pipe}, nil
 }
 
-// started gives up our copy of the program's end.
+// started closes tendril's copy of the program's end.
 func (l *startBarrier) started() {
 	if l != nil {
 		_ = l.inside.Close()
 	}
 }
 
-// open sets the limits of the program and lets it go.
+// open sets the program's limits and lets it run.
 func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	if l == nil {
 		return nil
@@ -122,7 +121,7 @@ func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	return nil
 }
 
-// close without open ends the program before it began.
+// close without open makes the program exit before it runs.
 func (l *startBarrier) close() {
 	if l != nil {
 		_ = l.pipe.Close()

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitNumbers are the limits by the names that /etc/security/limits.conf has
-// for them.
+// limitNumbers maps the limits' names in /etc/security/limits.conf to their numbers.
 func limitNumbers() map[string]int {
 	return map[string]int{
 		"as":         unix.RLIMIT_AS,
@@ -50,10 +49,9 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	return nil
 }
 
-// withRealUser calls f while this thread's real user and group are those of user. In a
-// container root often lacks the right to set the limits of another user's process
-// (CAP_SYS_RESOURCE), and that user may lower them. What else the thread may do does not
-// change.
+// withRealUser calls f with the thread's real user and group set to user. In a container, root often lacks the right
+// to set limits of another user's process (CAP_SYS_RESOURCE), but that user may lower them. The thread keeps its
+// other rights.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
@@ -62,13 +60,13 @@ func withRealUser(user *identity, f func() error) error {
 		err = f()
 	}
 	if back := setRealIDs(ownUser, ownGroup); back != nil {
-		return errors.Join(err, back) // with the thread locked, for nobody else
+		return errors.Join(err, back) // the thread stays locked, so nothing else uses it
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// setRealIDs changes this thread alone, where package unix would change all.
+// setRealIDs changes this thread only; package unix would change all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

@@ -13,36 +13,35 @@ import (
 )
 
 const (
-	// maxLogFile is how long a log file may grow, in bytes, before it is renamed to
-	// PATH.1. What is written at once and is longer than this is dropped.
+	// maxLogFile is the maximum size of a log file, in bytes, before it is renamed to PATH.1. Longer single writes
+	// are dropped.
 	maxLogFile = 10 << 20
-	// keptLogFiles is how many older files are kept, PATH.1 being the youngest.
+	// keptLogFiles is the number of older files; PATH.1 is the newest.
 	keptLogFiles = 5
-	// rotateRetry is the pause after a file could not be rotated or opened.
+	// rotateRetry is the pause after a failed rotation or opening.
 	rotateRetry = time.Second
 )
 
-// logFile is a file of bounded size that only its owner may read. A write that
-// the disk refuses is dropped and counted, and the next one is tried again. Its
-// methods may be called from any goroutine.
+// logFile is a file of limited size that only its owner may read. A failed write is dropped and counted. It is safe
+// for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
 	keep     int
 
 	mu   sync.Mutex
-	file *os.File // nil where it could not be opened again
+	file *os.File // nil if it could not be reopened
 	size int64
-	// torn: the last write ended within a line.
+	// torn is true if the last write ended within a line.
 	torn    bool
 	closed  bool
 	dropped int64
-	// retryAt is when a rotation that failed may be tried again.
+	// retryAt is the earliest time to retry a failed rotation.
 	retryAt time.Time
 }
 
-// open opens the path, which is created or continued. The flags keep it from
-// following a link that somebody put there, and from waiting at a pipe.
+// open creates or continues the file. The flags avoid following a link that another user created, and blocking on a
+// pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -60,8 +59,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// write appends p, which should be whole lines, in one piece: a file is renamed
-// before it would grow too long.
+// write appends p, which should be whole lines, to a single file: a file that would become too large is renamed
+// before.
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,14 +73,13 @@ func (l *logFile) write(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
-	l.torn = err != nil && (l.torn || n > 0) // a disk that is full may take a part of a line
+	l.torn = err != nil && (l.torn || n > 0) // a full disk may accept part of a line
 	if err != nil {
 		l.dropped++
 	}
 }
 
-// makeRoom reports whether n bytes, and one to end a torn line, fit into the
-// open file, which it rotates for that.
+// makeRoom makes room for n bytes, and one to end a torn line, by rotating the file if necessary.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -96,9 +94,9 @@ func (l *logFile) makeRoom(n int64) bool {
 	return true
 }
 
-// rotate renames every file to the next number, drops the last, and opens a new one.
+// rotate renames every file to the next number, removes the last, and opens a new one.
 func (l *logFile) rotate() error {
-	if l.file != nil { // or it was renamed already, and only the opening failed
+	if l.file != nil { // nil if it was renamed before and only the opening failed
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -110,7 +108,7 @@ func (l *logFile) rotate() error {
 	return l.open()
 }
 
-// numbered is the path of the n-th older file; 0 is the present one.
+// numbered returns the path of the n-th older file; 0 is the current one.
 func (l *logFile) numbered(n int) string {
 	if n == 0 {
 		return l.path
@@ -118,7 +116,7 @@ func (l *logFile) numbered(n int) string {
 	return l.path + "." + strconv.Itoa(n)
 }
 
-// close ends the file; what is written afterwards is dropped.
+// close closes the file; later writes are dropped.
 func (l *logFile) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,9 +128,8 @@ func (l *logFile) close() error {
 	return file.Close()
 }
 
-// LogFolder keeps the output of each process in files of its own, named as
-// Elastic Beanstalk names them: web.stdout.log and web.stderr.log. A file of 10 MiB
-// is renamed, and five older ones are kept. Its methods may be called from any goroutine.
+// LogFolder stores the output of each process in separate files with Elastic Beanstalk's names: web.stdout.log and
+// web.stderr.log. Files are rotated at 10 MiB, and five older ones are kept. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 
@@ -144,8 +141,7 @@ type LogFolder struct {
 	closed  bool
 }
 
-// NewLogFolder keeps its files in dir, which is created, for the owner alone,
-// where it is missing.
+// NewLogFolder returns a LogFolder in dir. It creates dir, for the owner only, if it does not exist.
 func NewLogFolder(dir string) (*LogFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the log folder: %w: choose a folder that may be written to", err)
@@ -160,7 +156,7 @@ func (f *LogFolder) Line(process, stream string, line []byte) {
 	}
 }
 
-// file returns an open file, or nil where it cannot be opened now.
+// file returns an open file, or nil if it cannot be opened now.
 func (f *LogFolder) file(name string) *logFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +175,7 @@ func (f *LogFolder) file(name string) *logFile {
 	return nil
 }
 
-// Close ends all files.
+// Close closes all files.
 func (f *LogFolder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,67 +6,56 @@ import (
 	"time"
 )
 
-// Options set how processes are kept. The zero value, and a nil *Options, are
-// the defaults.
+// Options configure a [Supervisor]. The zero value and a nil *Options use the defaults.
 type Options struct {
-	// Grace is how long a process may take to end after TERM before its whole
-	// group gets KILL; 0 means 10 s.
+	// Grace is the time a process gets between TERM and KILL for its whole group; 0 means 10 s.
 	Grace time.Duration
-	// Hurry ends the gentleness of every stop when it is done, also of one that undoes
-	// a start that failed: what still runs gets KILL. nil leaves that to the context of
-	// [Supervisor.Stop].
+	// Hurry, when done, makes every stop send KILL at once, including the cleanup after a failed start. nil leaves
+	// that to the context of [Supervisor.Stop].
 	Hurry context.Context
 
-	// RestartMin and RestartMax bound the pause before a restart, which
-	// doubles with every failure in RestartWindow; 0 means 500 ms and 30 s.
+	// RestartMin and RestartMax limit the pause before a restart, which doubles with every failure in RestartWindow;
+	// 0 means 500 ms and 30 s.
 	RestartMin, RestartMax time.Duration
-	// RestartLimit is how many restarts RestartWindow may hold; one failure
-	// more and the process is given up. 0 means 10; negative means that a
-	// process is never restarted.
+	// RestartLimit is the maximum number of restarts in RestartWindow; after one more failure the process is given
+	// up. 0 means 10; a negative value disables restarts.
 	RestartLimit int
-	// RestartWindow is the time over which failures count; 0 means 300 s.
+	// RestartWindow is the period in which failures count; 0 means 300 s.
 	RestartWindow time.Duration
-	// Excused reports whether the end of a process is not its own fault, such
-	// as a message that kills whatever works on it. The process is started again
-	// after RestartMin and the end counts for nothing. It is called between two
-	// runs, must return soon, and must not call methods that wait; nil excuses
-	// nothing.
+	// Excused reports whether an exit is not the process's own fault, such as a message that crashes its consumers.
+	// The process is restarted after RestartMin and the exit does not count. Excused is called between two runs, must
+	// return soon, and must not call blocking methods. nil excuses nothing.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the time between two single tries of a process that was given up
-	// and is in the state [Failed], which keeps the gate closed where it has a check; one
-	// that then runs for RestartWindow has recovered. 0 means that it is not tried.
+	// RetryAfter is the interval of single attempts to revive a process that was given up. Until then the process is
+	// [Failed], and if it has a check, the gate is closed. It has recovered after running for RestartWindow. 0
+	// disables attempts.
 	RetryAfter time.Duration
 
-	// ReadyInterval is the time between two checks of a process that is not
-	// ready; 0 means 100 ms. Ten seconds after its start it becomes 1 s, where
-	// that is longer.
+	// ReadyInterval is the interval of checks of a process that is not ready; 0 means 100 ms. Ten seconds after the
+	// start it becomes 1 s, if that is longer.
 	ReadyInterval time.Duration
-	// HealthInterval is the time between two checks of a ready process; 0 means
-	// 5 s. Two failed checks in a row, 1 s apart, make it not ready.
+	// HealthInterval is the interval of checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
+	// apart, make it not ready.
 	HealthInterval time.Duration
-	// ReadyLateAfter is when a process that is still not ready is reported by
-	// [Events.ReadyLate], and again after twice, four times... as long; it is
-	// never killed for it. 0 means 30 s.
+	// ReadyLateAfter is the time after which [Events.ReadyLate] reports a process that is not ready, and again after
+	// twice that time, four times, and so on. The process is never killed for it. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
-	// Output takes every line that a process writes, without its end of line
-	// and with control characters escaped; stream is "stdout" or "stderr". It
-	// is called by one goroutine at a time and must not keep line. A sink that
-	// stalls costs lines, which are counted, and never stops a process. nil
-	// throws output away.
+	// Output receives every output line of a process, without its line break and with control characters escaped;
+	// stream is "stdout" or "stderr". It is called by one goroutine at a time and must not keep line. If it blocks,
+	// lines are dropped and counted, but the process continues. nil discards output.
 	Output func(process, stream string, line []byte)
-	// MaxLine is the longest line in bytes; the rest of a longer one is cut and
-	// its length told in its place. 0 means 16 KiB.
+	// MaxLine is the maximum length of a line in bytes. The rest of a longer line is replaced by its length. 0 means
+	// 16 KiB.
 	MaxLine int
-	// LinesPerSecond is how many lines a process may write per second, averaged
-	// over five seconds; more are dropped and counted. 0 means 1000.
+	// LinesPerSecond is the maximum number of lines per second of a process, averaged over five seconds; others are
+	// dropped and counted. 0 means 1000.
 	LinesPerSecond int
 
-	// Events are called as things happen.
 	Events Events
 }
 
-// withDefaults returns a copy in which no zero is left.
+// withDefaults returns a copy with zero values replaced by defaults.
 func (o *Options) withDefaults() (Options, error) {
 	var set Options
 	if o != nil {
@@ -123,121 +112,118 @@ func (o *Options) withDefaults() (Options, error) {
 	return set, nil
 }
 
-// Events are what a supervisor tells. Each func may be nil. Those of one
-// process come in order and one at a time; those of two processes may come at
-// once. A func must return soon and must not call Start, Stop or Run.
+// Events are the callbacks of a supervisor. Each may be nil. Callbacks for the same process are called in order and
+// one at a time; those for different processes may be concurrent. They must return soon and must not call Start, Stop
+// or Restart.
 type Events struct {
-	// Started: a process runs; it need not be ready.
+	// Started: a process runs, but may not be ready.
 	Started func(Started)
 	// Ready: a process passed its check.
 	Ready func(Ready)
-	// ReadyLate: a process is still not ready; it goes on being waited for.
+	// ReadyLate: a process is still not ready; checks continue.
 	ReadyLate func(ReadyLate)
-	// NotReady: a ready process failed its checks, ended, or is being stopped.
+	// NotReady: a ready process failed its checks, exited, or is being stopped.
 	NotReady func(NotReady)
-	// Ended: a process has ended, and what it started may not have yet; Exited
-	// follows when that is gone too, which may take the grace.
+	// Ended: a process exited, but its descendants may still run. Exited follows when they are gone, at the latest
+	// after the grace period.
 	Ended func(Ended)
-	// Exited: a process ended, or could not be started.
+	// Exited: a process exited, or could not be started.
 	Exited func(Exited)
-	// Restarting: a process failed and will be started again.
+	// Restarting: a process failed and will be restarted.
 	Restarting func(Restarting)
-	// GaveUp: a process failed too often and is down; told once until it has recovered.
+	// GaveUp: a process failed too often and is down; reported once until it recovers.
 	GaveUp func(GaveUp)
-	// Killed: a process and all that it started got KILL because it did not end
-	// in time.
+	// Killed: a process and its descendants got KILL because they did not exit in time.
 	Killed func(Killed)
-	// LinesDropped: output was lost; told at most once a second per process.
+	// LinesDropped: output was lost; reported at most once per second and process.
 	LinesDropped func(LinesDropped)
-	// Gate: the answer to "may the app be given work?" changed. It begins
-	// closed. Calls come in order, one at a time, whatever process caused them.
+	// Gate: the app became able or unable to take work. Initially it cannot. Calls are in order and one at a time
+	// across all processes.
 	Gate func(Gate)
 }
 
-// Started says that a process runs.
+// Started reports that a process runs.
 type Started struct {
 	Process string
 	PID     int
 }
 
-// Ready says that a process passed its check.
+// Ready reports that a process passed its check.
 type Ready struct {
 	Process string
-	// After is the time since the process was started, or since it was last
-	// ready.
+	// After is the time since the process was started or was last ready.
 	After time.Duration
 }
 
-// ReadyLate says that a process is still not ready.
+// ReadyLate reports that a process is still not ready.
 type ReadyLate struct {
 	Process string
-	// After is the time since the process was started, or since it was last
-	// ready.
+	// After is the time since the process was started or was last ready.
 	After time.Duration
-	// Reason is what the last check met.
+	// Reason is the error of the last check.
 	Reason string
 }
 
-// NotReady says that a process is no longer ready.
+// NotReady reports that a process is no longer ready.
 type NotReady struct {
 	Process, Reason string
 }
 
-// Ended says that a process has ended. How is not known before [Exited].
+// Ended reports that a process exited. Its exit status follows in [Exited].
 type Ended struct {
 	Process string
 	PID     int
 }
 
-// Exited says how a process ended.
+// Exited reports the exit of a process.
 type Exited struct {
 	Process string
-	// PID is 0 when the process could not be started.
+	// PID is 0 if the process could not be started.
 	PID  int
 	Exit Exit
-	// Restart: it ended because [Supervisor.Restart] starts it anew.
+	// Restart is true if the process exited because of [Supervisor.Restart].
 	Restart bool
 }
 
-// Restarting says that a failed process will be started again.
+// Restarting reports that a failed process will be restarted.
 type Restarting struct {
 	Process string
 	// Delay is the pause before the start.
 	Delay time.Duration
-	// Failures is how often the process failed in the restart window, this time
-	// included; Limit is how many restarts the window may hold.
+	// Failures is the number of failures in the restart window, including this one, and Limit the maximum number of
+	// restarts in it.
 	Failures, Limit int
-	// Excused: the end did not count; see [Options.Excused]. OnTrial: the process was given
-	// up, and this is a single try; see [Options.RetryAfter].
+	// Excused is true if the exit does not count; see [Options.Excused]. OnTrial is true for a single attempt to
+	// revive a process that was given up; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
-// GaveUp says that a process is down.
+// GaveUp reports that a process is down.
 type GaveUp struct {
 	Process string
 	Err     *FailedError
 }
 
-// Killed says that what was left of a process and of what it started got KILL.
+// Killed reports that the rest of a process and its descendants got KILL.
 type Killed struct {
 	Process string
 	PID     int
-	// Reason says why: the grace was over, or the stop could not wait.
+	// Reason is the expired grace period, or a stop that could not wait.
 	Reason string
 }
 
-// LinesDropped says that output was lost.
+// LinesDropped reports lost output.
 type LinesDropped struct {
-	// Stream is where: "stdout" or "stderr".
+	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines of it were lost since the last report; Total of all streams since the supervisor started.
+	// Lines is the number of lost lines since the last report, and Total that of all streams since the supervisor
+	// started.
 	Lines, Total int64
 }
 
-// Gate says whether the app may be given work: every process that has a check
-// is ready.
+// Gate reports whether the app can take work: every process with a check is ready.
 type Gate struct {
 	Open bool
-	// Reason says why it is closed ("web exited: exit status 1"); "" when open.
+	// Reason explains why it is closed ("web exited: exit status 1"); "" if open.
 	Reason string
 }

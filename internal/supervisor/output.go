@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// outputBuffer is how many lines may wait for the sink.
+	// outputBuffer is the number of lines that can wait for the sink.
 	outputBuffer = 256
-	// stallPatience is how long a full buffer holds a process back, as any slow
-	// reader of a pipe does, before lines are dropped.
+	// stallPatience is how long a full buffer blocks a process, like any slow reader of a pipe, before lines are
+	// dropped.
 	stallPatience = 500 * time.Millisecond
-	// burstSeconds is how many seconds' worth of lines may come at once: a long
-	// stack trace is no flood.
+	// burstSeconds is the burst size in seconds of the rate: a long stack trace is not excess output.
 	burstSeconds = 5
-	// dropReportInterval is the least time between two reports of lost lines.
+	// dropReportInterval is the minimum time between two reports of lost lines.
 	dropReportInterval = time.Second
 )
 
-// output carries the lines of one process, over all its runs, to the sink. It
-// always drains: a sink that stalls costs lines, not the process.
+// output passes the lines of one process, over all its runs, to the sink. It always drains: a blocked sink loses
+// lines, but does not block the process.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -39,9 +38,9 @@ type output struct {
 	lines   chan outputLine
 	drained chan struct{}
 
-	// stalled: the sink did not take a line in time and has not since.
+	// stalled is true after the sink did not accept a line in time, until it accepts one.
 	stalled atomic.Bool
-	// lost counts the dropped lines of each stream since the last report, total all of them.
+	// lost counts each stream's dropped lines since the last report, and total all of them.
 	lostMu     sync.Mutex
 	lost       map[string]int64
 	total      int64
@@ -51,12 +50,11 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut is how many bytes of the line are missing at its end.
+	// cut is the number of bytes missing at the end of the line.
 	cut int
 }
 
-// newOutput returns a running output, to be closed. sink is called by one
-// goroutine.
+// newOutput returns a running output, to be closed. sink is called by one goroutine.
 func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	out := &output{
 		process: process,
@@ -72,8 +70,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// stream returns a writer for one of the process's streams. It has to be
-// closed, which passes on a last line without an end.
+// stream returns a writer for one of the process's streams. Closing it passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -86,7 +83,6 @@ func (o *output) put(l outputLine) {
 	o.report(false)
 }
 
-// lose counts a dropped line.
 func (o *output) lose(stream string) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -94,7 +90,7 @@ func (o *output) lose(stream string) {
 	o.total++
 }
 
-// offer waits for room, but only once for a sink that stalls.
+// offer waits for room, unless the sink is already stalled.
 func (o *output) offer(l outputLine) bool {
 	select {
 	case o.lines <- l:
@@ -120,7 +116,7 @@ func (o *output) offer(l outputLine) bool {
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
-		text := terminal.Plain(string(l.text), true) // no line holds a line end
+		text := terminal.Plain(string(l.text), true) // lines contain no line breaks
 		if l.cut > 0 {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}
@@ -128,7 +124,7 @@ func (o *output) drain() {
 	}
 }
 
-// report tells of lost lines: at most once a second, or now where last is set.
+// report reports lost lines: at most once per second, or immediately if last is set.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -143,8 +139,7 @@ func (o *output) report(last bool) {
 	o.lastReport = now
 }
 
-// close ends the output when no process writes to it any more, and waits for
-// the sink until patience is over.
+// close ends the output after the last write, and waits up to patience for the sink.
 func (o *output) close(patience time.Duration) {
 	o.report(true)
 	close(o.lines)
@@ -156,18 +151,18 @@ func (o *output) close(patience time.Duration) {
 	}
 }
 
-// lineWriter splits what a process writes into lines of at most max bytes. It
-// never fails, so that a process never meets a broken pipe because of us.
+// lineWriter splits a process's output into lines of at most max bytes. It never fails, so a process never gets a
+// broken pipe.
 type lineWriter struct {
 	name string
 	max  int
 	emit func(outputLine)
-	// part is the line so far; cut counts what of it went beyond max.
+	// part is the line so far, and cut the number of bytes beyond max.
 	part []byte
 	cut  int
 }
 
-// Write takes the next bytes. It is called by one goroutine.
+// Write must be called by one goroutine at a time.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -183,7 +178,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close passes on what is left without an end of line.
+// Close passes on an incomplete last line.
 func (w *lineWriter) Close() error {
 	if len(w.part) > 0 || w.cut > 0 {
 		w.flush()

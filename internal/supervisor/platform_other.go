@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cgroup, cgroupFolder, reaper: there are none here.
+// Control groups and the reaper exist on Linux only.
 type (
 	cgroup       struct{ folder cgroupFolder }
 	cgroupFolder struct{ folder string }
@@ -27,45 +27,44 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// signal has nothing to add to the process group: there is no way here to look
-// at the environment of another process that always works.
+// signal does nothing: there is no portable way to read another process's environment.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
-// empty and leave: what has lost its leader cannot be found here.
+// Processes without a leader cannot be found.
 func (t *processTree) empty() bool { return true }
 
 func (g *osGroup) leave() bool { return false }
 
-// foreignListenerOn is not known here.
+// foreignListenerOn works on Linux only.
 func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
-// listeningPorts are not known here.
+// listeningPorts works on Linux only.
 func listeningPorts(*processTree) []int { return nil }
 
-// owns is not known here: everybody counts as ours.
+// owns returns true, because the owner of a connection is not known.
 func (t *processTree) owns(net.Conn) bool { return true }
 
-// Client is not known here.
+// Client works on Linux only.
 func Client(net.Conn) string { return "" }
 
-// empty asks with signal 0; the leader itself is already reaped.
+// empty sends signal 0; the leader is already reaped.
 func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// limitNumbers: none can be set here without a moment in which they do not hold.
+// limitNumbers is empty, because there is no way to set a limit before the program runs.
 func limitNumbers() map[string]int { return nil }
 
-// setLimit is not reached: no limit has a name here.
+// setLimit is never called, because no limit has a name.
 func setLimit(int, rlimit, *identity) error { return errors.New("limits can be set on Linux only") }
 
-// look finds nothing here: there is no way that always works.
+// look finds nothing, because there is no portable way.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// wildcardTaken connects: where it is not Linux, 127.0.0.1 may be bound while
-// somebody listens on all addresses.
+// wildcardTaken connects to the port, because on some systems 127.0.0.1 can be bound while another program listens on
+// all addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -77,5 +76,5 @@ func wildcardTaken(port int) bool {
 	return true
 }
 
-// portHolder is known on Linux only.
+// portHolder works on Linux only.
 func portHolder(int) string { return "" }

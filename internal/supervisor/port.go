@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// portPatience is how long a taken port is waited for: its holder may be
-	// what was just told to end.
+	// portPatience is how long to wait for a taken port: its holder may be stopping.
 	portPatience = 2 * time.Second
-	// portInterval is the time between two looks at it.
+	// portInterval is the interval of checks of a taken port.
 	portInterval = 100 * time.Millisecond
 )
 
-// The ports that [FreePort] chooses from: above those of well-known services, and
-// below those that systems give to connections, so that no connection takes it
-// before the app does.
+// The range of [FreePort] is above the ports of well-known services and below the ephemeral ports, so that no
+// outgoing connection takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
-// FreePort returns a port, 20000 to 29999, on which nobody listens at this moment.
+// FreePort returns a currently free port, 20000 to 29999.
 func FreePort() (int, error) {
 	for range 100 {
 		if port := firstFreePort + rand.IntN(lastFreePort-firstFreePort+1); !portTaken(port) {
@@ -35,17 +33,15 @@ func FreePort() (int, error) {
 		firstFreePort, lastFreePort)
 }
 
-// PortError says that a process was not started because its port is taken:
-// what answers there is not the app.
+// PortError reports that a process was not started because its port is taken, or that another program answers there.
 type PortError struct {
 	Process string
 	Port    int
-	// Holder names the program that listens there, as "nginx (pid 123)"; ""
-	// when it could not be found out.
+	// Holder is the program that listens there, as "nginx (pid 123)"; "" if unknown.
 	Holder string
 }
 
-// Error says who holds the port and what to do.
+// Error returns the holder of the port and advice.
 func (e *PortError) Error() string {
 	if e.Holder == "" {
 		return fmt.Sprintf("port %d, where %s is to listen, is already in use by another program: stop that program, or "+
@@ -57,8 +53,7 @@ func (e *PortError) Error() string {
 		e.Port, e.Process, e.Holder)
 }
 
-// CheckPort returns a [*PortError] when the port on which a process is to listen is
-// taken at this moment.
+// CheckPort returns a [*PortError] if the port of a process is currently taken.
 func CheckPort(process string, port int) error {
 	if portTaken(port) {
 		return &PortError{Process: process, Port: port, Holder: portHolder(port)}
@@ -66,8 +61,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// portTaken reports whether somebody listens where the app is to be reached. It
-// binds and lets go again, which disturbs nobody.
+// portTaken reports whether any program listens on port at a loopback address. It briefly binds the port.
 func portTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -78,13 +72,12 @@ func portTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// No such address, or a port that only the app may bind: it will tell.
+		// The address is missing, or only the app may bind the port, which will then report errors itself.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort returns nil once port is free, and a *PortError when it is not
-// within portPatience. taken says whether it is.
+// awaitPort waits for a free port. It returns a *PortError after portPatience.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what /proc/PID/stat says of a process.
+// process is the content of /proc/PID/stat.
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is the time of the start in clock ticks since boot.
+	// start is the start time in clock ticks since boot.
 	start uint64
-	// ticks is the processor time in clock ticks, memory the resident memory in bytes.
+	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// alive: zombies do not live, and whoever should reap them may never do so.
+// alive reports whether the process runs. Zombies don't count, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// parseStat reads the text of /proc/PID/stat. The name in parentheses may
-// contain anything, also parentheses. Fields that are missing are 0.
+// parseStat parses /proc/PID/stat. The name in parentheses may contain any character, even parentheses. Missing
+// fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -59,7 +59,7 @@ func parseStat(text []byte) (p process, ok bool) {
 	return p, true
 }
 
-// isLetter: states are letters of either case, such as S and t.
+// isLetter reports whether c can be a process state, such as S or t.
 func isLetter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }
 
 func readProcess(pid int) (process, bool) {
@@ -70,7 +70,7 @@ func readProcess(pid int) (process, bool) {
 	return parseStat(text)
 }
 
-// processes returns all that /proc shows.
+// processes returns all processes in /proc.
 func processes() []process {
 	folder, err := os.Open("/proc")
 	if err != nil {
@@ -89,16 +89,15 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc numbers processes as our system calls do: in
-// a namespace of its own a program may see the /proc of another, and would take
-// foreign processes for its own.
+// seesItself reports whether /proc uses the same process numbers as system calls. In its own namespace, a program may
+// see another namespace's /proc and mistake foreign processes for its own.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descent returns the leader of a run and all that belongs to it: members of
-// its process group, what is marked, and the children of any of these.
+// descent returns the leader of a run and its descendants: members of its process group, marked processes, and all
+// their children.
 func descent(all []process, leader int, marked func(process) bool) []process {
 	in := map[int]bool{leader: true}
 	for _, p := range all {
@@ -125,17 +124,16 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// environAsOwner reads the environment of a process of another user as that
-// user: in a container even root may lack the right to look.
+// environAsOwner reads the environment of another user's process as that user. In a container even root may lack the
+// permission.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
 	return env
 }
 
-// asOwner calls look with the folder of a process of another user, as that user. Only
-// this thread changes, only meanwhile, and only what it may do with files. Without the
-// right to change it, or for a process of root, look is not called.
+// asOwner calls look with the /proc folder of another user's process, as that user. It changes only this thread's
+// file access rights during the call. It does nothing for root's processes or if it lacks the permission.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

@@ -7,58 +7,49 @@ import (
 	"time"
 )
 
-// Process is one long-running program to run. Exactly one of Shell and Argv
-// says what to run.
+// Process is a long-running program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name labels the process in events, output and errors: 1 to 64 of
-	// A-Z a-z 0-9 _ and -, and unlike every other name ("web").
+	// Name identifies the process in events, output and errors ("web"): 1 to 64 of A-Z a-z 0-9 _ and -, unique.
 	Name string
-	// Shell is one command line, run by /bin/sh -c. A single simple command
-	// replaces the shell, so that signals and exit statuses are its own.
+	// Shell is a command line for /bin/sh -c. A single simple command replaces the shell, so that it gets the signals
+	// and its exit status is used.
 	Shell string
-	// Argv is a program and its arguments, run without a shell. A program name
-	// without a slash is looked up in the PATH of Env; one with a slash that
-	// is not absolute counts from Dir.
+	// Argv is a program and its arguments, run without a shell. A name without a slash is looked up in the PATH of
+	// Env; another relative path is relative to Dir.
 	Argv []string
 	// Dir is the working directory; "" is the caller's own.
 	Dir string
-	// Env is the complete environment as NAME=value: nothing is inherited.
-	// Empty means an empty environment.
+	// Env is the complete environment as NAME=value; nothing is inherited.
 	Env []string
-	// Detached: what leaves the process group is a service of the machine, which outlives us. It is used by a
-	// [Runner] alone.
+	// Detached is true if descendants outside the process group are services of the machine and may outlive tendril.
+	// It applies to a [Runner] only.
 	Detached bool
-	// MayFinish: an end with status 0 is no failure, and no restart follows it.
+	// MayFinish is true if the process may exit with status 0, which is neither a failure nor followed by a restart.
 	MayFinish bool
-	// Port is the TCP port on which the process will listen, 1 to 65535; it is
-	// checked to be free before every start. 0 means not a server.
+	// Port is the TCP port on which the process will listen, 1 to 65535; it must be free before every start. 0 means
+	// not a server.
 	Port int
-	// AnyListener lets another program serve Port in the place of the process,
-	// such as the proxy of a container engine. Without it the process is not
-	// ready while somebody listens there whom it certainly did not start.
+	// AnyListener lets another program serve Port, such as a container engine's proxy. Otherwise the process is not
+	// ready while a program outside its descendants certainly listens there.
 	AnyListener bool
-	// User is whom to run as: a name, a number, or either with a group after a
-	// colon ("nobody", "1000:1000"). The user's further groups are joined unless
-	// a group is named. HOME, USER and LOGNAME are set, whatever Env says. ""
-	// is the user of this program; another needs root.
+	// User is the user to run as: a name or number, optionally with a group after a colon ("nobody", "1000:1000").
+	// The user's supplementary groups apply unless a group is named. HOME, USER and LOGNAME override Env. "" is
+	// tendril's own user; others require root.
 	User string
-	// Limits are resource limits by their names in /etc/security/limits.conf
-	// ("nofile", "core", "nproc", "as", "fsize", ...): a number in the system's
-	// own unit (bytes, seconds, files), "unlimited", or two of these as
-	// "soft:hard". They hold from the first instruction on. Linux only; they
-	// need /bin/sh.
+	// Limits are resource limits by their names in /etc/security/limits.conf ("nofile", "core", "nproc", "as",
+	// "fsize", ...): a number in the system's unit (bytes, seconds, files), "unlimited", or two of these as
+	// "soft:hard". They apply from the program's first instruction. Linux only; they require /bin/sh.
 	Limits map[string]string
-	// OneOutput passes on what goes to stderr as stdout, in the order in which it is written.
+	// OneOutput passes on stderr as stdout, in the order written.
 	OneOutput bool
-	// OutputWait is how long what the process leaves behind may hold its output open once
-	// it has ended; 0 means 500 ms.
+	// OutputWait is how long descendants may keep the output open after the process exits; 0 means 500 ms.
 	OutputWait time.Duration
-	// Check says when the process is ready. The zero value is a TCP connection
-	// to Port, or, where Port is 0 too, "ready as soon as it was started".
+	// Check decides when the process is ready. The zero value is a TCP connection to Port, or ready at once if Port
+	// is 0.
 	Check Check
 }
 
-// check is Check with its default filled in.
+// check returns Check with its default.
 func (p *Process) check() Check {
 	if p.Check.IsZero() && p.Port != 0 {
 		return Check{Port: p.Port}
@@ -66,7 +57,7 @@ func (p *Process) check() Check {
 	return p.Check
 }
 
-// validate says what is wrong with p alone.
+// validate checks p by itself.
 func (p *Process) validate() error {
 	switch {
 	case !validName(p.Name):
@@ -94,7 +85,7 @@ func (p *Process) validate() error {
 	return p.validateEnv()
 }
 
-// validateConfinement checks whom it runs as and within which limits.
+// validateConfinement checks the user and the limits.
 func (p *Process) validateConfinement() error {
 	if _, err := parseLimits(p.Limits); err != nil {
 		return err
@@ -102,7 +93,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// validateEnv names a bad variable but never prints a value: it may be secret.
+// validateEnv checks the variables. Its errors never contain a value, which may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")
@@ -117,7 +108,7 @@ func (p *Process) validateEnv() error {
 	return nil
 }
 
-// validateAll checks every process and what they must not share.
+// validateAll checks every process, and that names and ports are unique.
 func validateAll(procs []Process) error {
 	if len(procs) == 0 {
 		return errors.New("no process to run: give at least one")
@@ -152,7 +143,7 @@ func validName(name string) bool {
 	return true
 }
 
-// isNameByte reports whether c may stand in the name of a shell variable.
+// isNameByte reports whether c may be part of a shell variable's name.
 func isNameByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }

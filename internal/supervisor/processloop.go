@@ -8,34 +8,32 @@ import (
 	"time"
 )
 
-// processLoop keeps one process running. Its loop is one goroutine; a second one
-// checks readiness while the process runs.
+// processLoop keeps one process running. It runs in one goroutine; another checks readiness while the process runs.
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// sys and out are set by the start; out is nil where nobody reads the output.
+	// sys and out are set by Start; out is nil if output is discarded.
 	sys *system
 	out *output
-	// The process ends by TERM when stop is done, and by KILL when kill is.
+	// The process gets TERM when stop is done, and KILL when kill is done.
 	stop, kill context.Context
-	first      chan error // takes the result of the first start
-	// asked takes requests to restart the process, see [Supervisor.Restart].
+	first      chan error // receives the result of the first start
+	// asked receives restart requests, see [Supervisor.Restart].
 	asked chan chan<- error
-	gate  func() // has the supervisor look again at who is ready
+	gate  func() // makes the supervisor update its gate
 
-	// failures are those that count. onTrial: the process was given up and is tried
-	// again. restart takes the result of the next start, nil where nobody asked for one.
-	// These are the loop's own.
+	// The following fields belong to the loop. failures are those that count. onTrial is true during an attempt to
+	// revive the process. restart receives the result of the next start, if it was requested.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
-	asks     int // starts that were asked for
+	asks     int // requested starts
 
 	mu     sync.Mutex
 	status Status
 }
 
-// system is what a processLoop needs of the machine.
+// system is the machine as a processLoop needs it.
 type system struct {
 	start func(*Process, *output) (*child, error)
 	probe func(context.Context, Check) error
@@ -46,8 +44,7 @@ type system struct {
 	close func()
 }
 
-// run starts the process and restarts it until stop. When the first start fails
-// nothing more is tried.
+// run starts the process and restarts it until stop. It gives up if the first start fails.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -85,7 +82,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer tells who asked for a restart how the start went. Earlier failures no longer count.
+// answer sends the result of a start to the caller of a requested restart and forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -93,7 +90,7 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// startAnew has the process restarted, and returns how the start went. over is closed when the loop has ended.
+// startAnew restarts the process and returns the result of the start. over is closed when the loop has ended.
 func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
@@ -131,7 +128,7 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch sees one run of the process to its end and clears up after it.
+// watch waits for the end of a run and cleans up after it.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
@@ -173,16 +170,14 @@ func (l *processLoop) watch(c *child) Exit {
 }
 
 const (
-	// survivorInterval is the time between two looks for what outlives the
-	// leader of its group.
+	// survivorInterval is the interval of checks for descendants that outlive the leader.
 	survivorInterval = 50 * time.Millisecond
-	// killWait is how long a group that got KILL may take to be gone: the
-	// kernel needs a moment, or for ever where a disk hangs.
+	// killWait is the time to wait after KILL. The kernel needs a moment, or forever if a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// terminate asks the process and all that it started to end, and returns when
-// it is time for KILL. A stopped process could not obey before it is continued.
+// terminate asks the process and its descendants to exit, and returns a channel for the end of the grace period.
+// SIGCONT lets a stopped process handle SIGTERM.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -190,8 +185,7 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// awaitEnd returns when the leader has ended, and reports whether the group had
-// to be killed for it.
+// awaitEnd waits for the leader to exit. It reports whether the group had to be killed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -205,8 +199,8 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// clearGroup ends what the leader left behind. Where the group was asked to end
-// it has the rest of its grace, until killAt; else it is asked now.
+// clearGroup stops the leader's descendants. If they were already asked to exit, they have until killAt; otherwise
+// the grace period starts now.
 func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "others that it started have not ended")
@@ -237,9 +231,8 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// follow decides what comes after the end of a run and waits until it is time for
-// the next one; false when a stop came first. A trial that fails is not reported as
-// given up a second time.
+// follow decides what happens after a run and waits for the next one. It returns false if stop came first. A failed
+// trial is not reported as given up again.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -274,9 +267,9 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	return l.await(time.After(event.Delay))
 }
 
-// afterFailure decides what follows a failure at now. It takes the earlier failures,
-// oldest first, and a random number in [0, 1), and returns the failures to remember
-// and the pause before the restart, or giveUp.
+// afterFailure decides what happens after a failure at now. earlier are the previous failures, oldest first, and
+// random is in
+// [0, 1). It returns the failures to remember and the pause before the restart, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -285,15 +278,14 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// Too many are too many: what is tried for ever must not grow for ever.
+		// Further failures must not grow the list, because attempts may go on forever.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// Its second half is random, so that machines that failed together do not come
-	// back together.
+	// The second half is random, so that machines that failed together do not restart together.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
@@ -305,8 +297,8 @@ func (l *processLoop) pause(event Restarting) bool {
 	return l.await(time.After(event.Delay))
 }
 
-// await waits until start delivers or a restart is requested, and keeps the request in l.restart. A nil start means only
-// when requested. It returns false if stop came first.
+// await waits until start delivers or a restart is requested, and keeps the request in l.restart. With a nil start it
+// waits for a request only. It returns false if stop came first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:
@@ -320,7 +312,7 @@ func (l *processLoop) await(start <-chan time.Time) bool {
 
 func (l *processLoop) stopping() bool { return l.stop.Err() != nil }
 
-// enter moves the process to a state; change may set more.
+// enter changes the state, and more if change is not nil.
 func (l *processLoop) enter(state State, change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -330,14 +322,12 @@ func (l *processLoop) enter(state State, change func(*Status)) {
 	}
 }
 
-// snapshot returns the status as it is now.
 func (l *processLoop) snapshot() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status // LastExit is replaced and never changed
+	return l.status // LastExit is replaced, never modified
 }
 
-// call calls f where there is one.
 func call[E any](f func(E), event E) {
 	if f != nil {
 		f(event)

@@ -16,37 +16,35 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// waitDelay is how long a dead process's output may be kept open by programs
-// that it left behind before they are cut off.
+// waitDelay is how long programs left behind by a process may keep its output open.
 const waitDelay = 500 * time.Millisecond
 
-// child is one started process and all that it started.
+// child is a started process with its descendants.
 type child struct {
 	pid int
-	// exited is closed when the process has ended; the rest may live on.
+	// exited is closed when the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether somebody else certainly listens on a port in
-	// place of this run of the process, and names them where that can be seen.
-	// May be nil.
+	// foreignListener reports whether another program certainly listens on a port instead of this run, and its name
+	// if it can be determined. May be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the ports on which this run of the process listens, in order, as far as can be seen. May be nil.
+	// ports returns the known ports on which this run listens, in order. May be nil.
 	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 }
 
-// emptier reports whether no member but the leader is alive.
+// emptier reports whether no member except the leader is alive.
 type emptier interface{ empty() bool }
 
-// group is a process whose leader may have ended but is not reaped, so that
-// its number cannot belong to a foreign process, and all that it started.
+// group is a process with its descendants. The leader is not reaped even after it exited, so its number is not
+// reused.
 type group interface {
 	// signal sends sig to every member.
 	signal(sig syscall.Signal)
-	// empty is asked only after the leader has ended.
+	// empty must be called only after the leader exited.
 	emptier
-	// reap says how the leader ended and lets the group go.
+	// reap reaps the leader and releases the group.
 	reap() Exit
 }
 
@@ -54,13 +52,11 @@ type group interface {
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// cgroups is where a run gets a control group of its own; the zero value
-	// is nowhere.
+	// cgroups is the parent for control groups; zero if there can be none.
 	cgroups cgroupFolder
-	reaper  *reaper // nil unless we are process 1
+	reaper  *reaper // nil unless tendril is process 1
 }
 
-// newHost returns a host, to be closed.
 func newHost() *host {
 	keepInheritedFiles()
 	h := &host{cgroups: findCgroups()}
@@ -70,8 +66,7 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles keeps from our children the files that our own parent left
-// open in us. Files that Go opens are marked so from the start.
+// keepInheritedFiles marks files inherited from tendril's parent as close-on-exec. Go marks its own files.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -84,7 +79,7 @@ func keepInheritedFiles() {
 	}
 }
 
-// close ends what the host keeps; every child must be reaped.
+// close releases the host's resources. Every child must be reaped before.
 func (h *host) close() {
 	h.reaper.close()
 	h.thread.Close()
@@ -99,8 +94,8 @@ type osGroup struct {
 	streams []io.Closer
 }
 
-// signal reaches the process group at once, so that nothing forks away, and
-// then those that left it. An error means that nothing of it is left.
+// signal first signals the process group at once, so that no process can fork away, and then processes outside it. An
+// error would only mean that no process is left.
 func (g *osGroup) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-g.PID(), sig)
 	g.tree.signal(sig)
@@ -118,29 +113,27 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all that one run of a process started, also what has left its
-// process group. It is tied in one of two ways: by a control group, which
-// nothing leaves by itself, or by a mark in the environment, which children
-// inherit. Where neither works, the process group is all there is.
+// processTree finds all descendants of one run, also outside its process group, through a control group or a mark in
+// the environment. If neither works, it only has the process group.
 type processTree struct {
-	// pid is the leader of the run; 0 before it is born, noLeader once it was reaped and others go on.
+	// pid is the leader; 0 before its start, and noLeader if descendants continue without it.
 	pid atomic.Int64
-	// cgroup is set for the first way, mark for the second.
+	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
-	// killed is set once all of it got KILL.
+	// killed is set after all processes got KILL.
 	killed atomic.Bool
 
-	// seen are the living processes that were found last, by number and time of
-	// start: they remain part of it when they wipe their environment later.
+	// seen holds the living processes found last, which still belong to the tree if they erase their environment
+	// later.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
 
-// processID names one process for ever: numbers are used again.
+// processID identifies a process permanently, unlike its number, which is reused.
 type processID struct {
 	pid int
-	// start is the time of the start in clock ticks since boot.
+	// start is the start time in clock ticks since boot.
 	start uint64
 }
 
@@ -148,15 +141,15 @@ func newMarkedTree() *processTree {
 	return &processTree{mark: rand.Text(), seen: map[processID]bool{}}
 }
 
-// noLeader is a number that no process and no process group has.
+// noLeader is a number that no process or process group has.
 const noLeader = -1
 
 func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }
 
-// born notes the leader.
+// born sets the leader.
 func (t *processTree) born(leader int) { t.pid.Store(int64(leader)) }
 
-// environment is what the process needs in its environment.
+// environment returns the variables to add to the process's environment.
 func (t *processTree) environment() []string {
 	if t.mark == "" {
 		return nil
@@ -164,8 +157,8 @@ func (t *processTree) environment() []string {
 	return []string{procgroup.MarkVariable + "=" + t.mark}
 }
 
-// marker is how the guard finds the tree: the folder of the control group, which
-// begins with a slash, or the mark.
+// marker returns the guard's key to the tree: the folder of the control group, which starts with a slash, or the
+// mark.
 func (t *processTree) marker() string {
 	if t.cgroup != nil {
 		return t.cgroup.folder.folder

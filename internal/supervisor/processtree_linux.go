@@ -15,18 +15,17 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds bounds the search for processes that start others while they are
-// being killed.
+// killRounds limits the search for processes that are started while others are killed.
 const killRounds = 50
 
-// attach has the process start in its control group.
+// attach starts the process in its control group.
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
 	if t.cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, t.cgroup.fd
 	}
 }
 
-// members returns all its living processes, the leader among them while it lives.
+// members returns the living processes, including the leader.
 func (t *processTree) members() []process {
 	if t.cgroup != nil {
 		return t.cgroup.members()
@@ -45,11 +44,11 @@ func (t *processTree) members() []process {
 			found = append(found, p)
 		}
 	}
-	t.seen = seen // what is gone never comes back
+	t.seen = seen // dead processes never return
 	return found
 }
 
-// isMarked reports whether p carries the mark, or did. The caller holds k.mu.
+// isMarked reports whether p has, or had, the mark. The caller must hold t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -64,7 +63,7 @@ func (t *processTree) isMarked(p process) bool {
 	return hasEntry(env, procgroup.MarkVariable+"="+t.mark)
 }
 
-// hasEntry reports whether the text of a /proc/PID/environ holds entry.
+// hasEntry reports whether the text of a /proc/PID/environ contains entry.
 func hasEntry(environ []byte, entry string) bool {
 	for line := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(line) == entry {
@@ -74,8 +73,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isSame reports whether p, which was found before, is still that process and
-// not one that got its number since.
+// isSame reports whether p.pid still belongs to p, rather than to a later process with the same number.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -84,8 +82,8 @@ func (t *processTree) isSame(p process) bool {
 	return ok && now.id() == p.id()
 }
 
-// signal reaches those that left the process group; the rest has sig already.
-// KILL is repeated until nothing new is found.
+// signal sends sig to the processes outside the process group; the others already have it. KILL is repeated until no
+// new process is found.
 func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		t.signalEscaped(sig, map[processID]bool{})
@@ -103,8 +101,8 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped sends sig to each that left the process group and is not in
-// done, adds it there, and returns how many there were.
+// signalEscaped sends sig to processes outside the process group that are not in done. It adds them to done and
+// returns their number.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -118,8 +116,8 @@ func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool)
 	return n
 }
 
-// signalOne holds on to the process before it looks who it is, so that its
-// number cannot change hands between the two.
+// signalOne opens a handle before it checks the identity of the process, so that its number cannot be reused in
+// between.
 func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
@@ -130,13 +128,12 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 		}
 	case errors.Is(err, unix.ESRCH):
 	case t.isSame(p):
-		// A system without such handles: the moment between is short.
+		// Without handles, there is a short race.
 		_ = syscall.Kill(p.pid, sig)
 	}
 }
 
-// empty reports whether none but the leader is alive. What was started in the
-// very moment of a KILL gets its own.
+// empty reports whether no process except the leader is alive. It kills processes that were started during a KILL.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {
@@ -161,8 +158,7 @@ func (t *processTree) empty() bool {
 	return none
 }
 
-// leave has what the leader started go on without it when it is reaped, guarded as before. It reports whether there is
-// anything.
+// leave lets descendants continue after the leader is reaped, still guarded. It reports whether there are any.
 func (g *osGroup) leave() bool {
 	if g.tree.marker() == "" || g.tree.empty() {
 		return false
@@ -173,18 +169,17 @@ func (g *osGroup) leave() bool {
 	return true
 }
 
-// release gives up the control group; nothing may live in it.
+// release removes the control group, which must be empty.
 func (t *processTree) release() {
 	if t.cgroup != nil {
 		t.cgroup.remove()
 	}
 }
 
-// empty looks at processes: asking with signal 0 would find the unreaped
-// leader, and any other zombie.
+// empty looks for living processes, because signal 0 would also reach the unreaped leader and other zombies.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
-// newCgroupTree makes a control group in parent, or returns nil where it may not.
+// newCgroupTree creates a control group in parent. It returns nil without permission.
 func newCgroupTree(parent cgroupFolder) *processTree {
 	if parent.folder == "" {
 		return nil

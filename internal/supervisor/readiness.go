@@ -9,36 +9,36 @@ import (
 )
 
 const (
-	// unhealthyAfter is how many failed checks in a row undo readiness: one
-	// alone may be a full backlog.
+	// unhealthyAfter is the number of failed checks in a row that make a process not ready: a single one may be due
+	// to a full backlog.
 	unhealthyAfter = 2
-	// recheckInterval is the time between the checks that decide about it.
+	// recheckInterval is the interval of these checks.
 	recheckInterval = time.Second
-	// eagerFor is how long a new process is checked at the short interval.
+	// eagerFor is the time after a start with checks at the short interval.
 	eagerFor = 10 * time.Second
 )
 
-// readiness is what the checks of one run of a process have shown so far.
+// readiness is the result of the checks in one run of a process.
 type readiness struct {
 	ready  bool
 	failed int
-	// since is when the process was started or last ready.
+	// since is the time when the process was started or was last ready.
 	since time.Time
-	// lateAfter is when to report next, counted from since.
+	// lateAfter is the time of the next report, relative to since.
 	lateAfter time.Duration
 }
 
-// readyStep is what follows one check.
+// readyStep is the consequence of one check.
 type readyStep struct {
-	// changed: readiness.ready is new. late: report that it is still not ready.
+	// changed is true if readiness.ready changed, and late if the process is still not ready and a report is due.
 	changed, late bool
-	// after is the time since the process was started or last ready.
+	// after is the time since the process was started or was last ready.
 	after time.Duration
 	// wait is the time until the next check.
 	wait time.Duration
 }
 
-// next takes in the result of one check.
+// next processes the result of one check.
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	step := readyStep{after: now.Sub(r.since)}
 	switch {
@@ -74,8 +74,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// beginProbing checks readiness until the returned func is called, which
-// returns only when no check runs any more.
+// beginProbing checks readiness until stop is called, which waits for a running check.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -123,8 +122,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe passes when the check does and it is the app that answered it, as far
-// as one can see.
+// probe succeeds if the check does, unless another program certainly answered it.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -139,7 +137,7 @@ func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bo
 	return nil
 }
 
-// elsewhere adds to the error of a check the ports on which the process listens instead.
+// elsewhere adds to a check's error the ports on which the process listens instead.
 func elsewhere(err error, ports []int) error {
 	switch len(ports) {
 	case 0:
@@ -152,8 +150,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// ask makes the check. Of a process that was ready it asks the system first whether
-// somebody still listens: some servers log each connection that brings no request.
+// ask performs the check. If the process was ready, it first asks the system for a listener, because some servers log
+// every connection without a request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -161,7 +159,7 @@ func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	return l.sys.probe(ctx, check)
 }
 
-// apply tells what one check changed.
+// apply reports the consequences of one check.
 func (l *processLoop) apply(step readyStep, err error) {
 	switch {
 	case step.changed && err == nil:
@@ -183,12 +181,12 @@ func (l *processLoop) apply(step readyStep, err error) {
 	}
 }
 
-// setReady notes readiness, tells of a change, and has the gate looked at.
+// setReady records readiness, reports a change, and updates the gate.
 func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready
 	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 { // it was until it ended
+	if changed && !ready && after == 0 { // it was ready until it exited
 		l.status.LastReady = time.Now()
 	}
 	l.mu.Unlock()

@@ -13,26 +13,23 @@ import (
 )
 
 const (
-	// reapDelay lets a burst of ends become one look.
+	// reapDelay combines a burst of exits into one scan.
 	reapDelay = 20 * time.Millisecond
-	// reapAgain is when to look again where a zombie had to be left.
+	// reapAgain is the time until the next scan if a zombie was left.
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans: processes whose parent ended before them and that the
-// system gave to us, as it does to process 1. Nobody else will ever ask how
-// they ended. nil reaps nothing.
+// reaper reaps orphans: processes that the system gave to process 1 because their parent exited first. nil reaps
+// nothing.
 //
-// A child that this program itself started, here or anywhere else, is never
-// taken from whoever waits for it: Go holds a handle (pidfd) on each from its
-// birth to its wait, and an orphan has none.
+// It never reaps a child that this program started and may wait for. Go holds a handle (pidfd) on each of those until
+// it is waited for, but not on orphans.
 type reaper struct {
 	signals chan os.Signal
 	stop    chan struct{}
 	gone    sync.WaitGroup
 }
 
-// newReaper returns a running reaper.
 func newReaper() *reaper {
 	r := &reaper{signals: make(chan os.Signal, 1), stop: make(chan struct{})}
 	signal.Notify(r.signals, syscall.SIGCHLD)
@@ -41,7 +38,7 @@ func newReaper() *reaper {
 }
 
 func (r *reaper) loop() {
-	next := time.After(0) // there may be some from before
+	next := time.After(0) // orphans from before
 	for {
 		select {
 		case <-r.signals:
@@ -57,7 +54,7 @@ func (r *reaper) loop() {
 	}
 }
 
-// close ends the reaper after a last look.
+// close stops the reaper after a last scan.
 func (r *reaper) close() {
 	if r == nil {
 		return
@@ -68,8 +65,7 @@ func (r *reaper) close() {
 	reapOrphans()
 }
 
-// reapOrphans reaps the zombies among our children that nobody waits for, and
-// reports whether it left some.
+// reapOrphans reaps zombie children that are not awaited. It reports whether it left any.
 func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false
@@ -87,7 +83,7 @@ func reapOrphans() (left bool) {
 
 	awaited := awaitedChildren()
 	if len(awaited) == 0 {
-		// Where the system knows no handles one cannot tell: orphans stay.
+		// Without handles, orphans cannot be recognized.
 		return false
 	}
 
@@ -96,13 +92,13 @@ func reapOrphans() (left bool) {
 			left = true
 			continue
 		}
-		// A child that was waited for meanwhile is not a child any more.
+		// This fails for children that were waited for in the meantime.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return left
 }
 
-// awaitedChildren returns the processes on which this program holds a handle.
+// awaitedChildren returns the processes that this program holds a handle on.
 func awaitedChildren() map[int]bool {
 	awaited := map[int]bool{}
 	files, _ := os.ReadDir("/proc/self/fd")
@@ -119,7 +115,7 @@ func awaitedChildren() map[int]bool {
 	return awaited
 }
 
-// handledProcess reads from a /proc/self/fdinfo/N which process the handle is of.
+// handledProcess returns the process of a handle, given its /proc/self/fdinfo/N.
 func handledProcess(fdinfo string) (pid int, ok bool) {
 	for line := range strings.Lines(fdinfo) {
 		if value, found := strings.CutPrefix(line, "Pid:"); found {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Runner starts processes for a caller that decides itself when, how often and with
-// which environment: nothing is restarted, and port and check are ignored. What a process
-// leaves behind when it ends belongs to the runner. Its methods are safe for concurrent use.
+// Runner starts processes for callers that decide when, how often and with which environment: it never restarts a
+// process and ignores port and check. Descendants that outlive a process belong to the runner. It is safe for
+// concurrent use.
 type Runner struct {
 	host *host
 	opts Options
@@ -20,14 +20,14 @@ type Runner struct {
 	left []leftBehind
 }
 
-// leftBehind is what a process left behind when it ended.
+// leftBehind is the descendants that outlived a process.
 type leftBehind struct {
 	owner int
 	tree  *processTree
 }
 
-// NewRunner returns a runner, to be closed when every run is reaped. Of opts it uses
-// MaxLine, LinesPerSecond and Events.LinesDropped.
+// NewRunner returns a runner. Close it when every run is reaped. It uses MaxLine, LinesPerSecond and
+// Events.LinesDropped of opts.
 func NewRunner(opts *Options) (*Runner, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -36,7 +36,7 @@ func NewRunner(opts *Options) (*Runner, error) {
 	return &Runner{host: newHost(), opts: set}, nil
 }
 
-// Validate says what is wrong with a process, also when it has no program or folder now.
+// Validate checks a process, including its program and folder.
 func (p *Process) Validate() error {
 	if err := p.validate(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (p *Process) Validate() error {
 	return err
 }
 
-// Close releases what the runner keeps. What processes left behind is killed.
+// Close releases the runner's resources and kills descendants that outlived their processes.
 func (r *Runner) Close() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -53,8 +53,8 @@ func (r *Runner) Close() {
 	r.host.close()
 }
 
-// Start starts a process as the leader of a new process group. output takes the lines that
-// it writes, as [Options.Output] does; nil discards them.
+// Start starts a process as the leader of a new process group. output receives its lines like [Options.Output]; nil
+// discards them.
 func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Ru
 	return run, nil
 }
 
-// EndLeftBehind ends what processes left behind, where owned reports true for the owner that [Run.Release] was given:
-// TERM, and KILL when grace is over or hurry is done.
+// EndLeftBehind stops the descendants left behind by processes, if owned returns true for the owner passed to
+// [Run.Release]: TERM, then KILL after grace or when hurry is done.
 func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
 	var ending []leftBehind
 	r.mu.Lock()
@@ -100,13 +100,13 @@ func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned
 	}
 }
 
-// forget lets go of what was left behind and is gone.
+// forget releases descendants that are gone.
 func (r *Runner) forget(l leftBehind) {
 	r.host.guard.Remove(0, l.tree.marker())
 	l.tree.release()
 }
 
-// awaitGone waits until processes are gone, and reports whether they are when limit is done.
+// awaitGone waits until g is empty. It returns false if limit is done first.
 func awaitGone(limit context.Context, g emptier) bool {
 	for !g.empty() {
 		select {
@@ -122,35 +122,32 @@ func awaitGone(limit context.Context, g emptier) bool {
 type Run struct {
 	runner *Runner
 	child  *child
-	out    *output // nil when nobody reads it
+	out    *output // nil if output is discarded
 	began  time.Time
 }
 
-// PID is the number of the process, and of the group that it leads.
+// PID returns the number of the process and of its group.
 func (r *Run) PID() int { return r.child.pid }
 
-// Exited is closed when the process has ended. Its number is not reused before
-// [Run.Reap].
+// Exited is closed when the process has exited. Its number is not reused before [Run.Reap].
 func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 
-// Signal sends sig to the process and to all that it started. It must not be called after [Run.Reap].
+// Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the program at the other end of conn, a connection from this
-// machine over IPv4, belongs to the run: the process and all that it
-// started. Where the system does not show whose files are open, it is enough to run as
-// the user of such a process; where it is not Linux, or /proc is another's, Owns
-// reports true.
+// Owns reports whether the program at the other end of conn, a local IPv4 connection, belongs to the run: the process
+// and its descendants. If the system hides open files, having the same user as one of them is enough. On other
+// systems than Linux, or if /proc is another namespace's, Owns returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
-// End asks the process and all that it started to end, and kills them when grace is over or hurry is done. It
-// returns when the process has ended, which is still to be reaped. A shell ends at once,
-// and what it runs has the grace all the same.
+// End asks the process and its descendants to exit, and kills them after grace or when hurry is done. It returns when
+// the process has exited; the caller must still reap it. A shell exits at once, but its descendants get the grace
+// period.
 func (r *Run) End(hurry context.Context, grace time.Duration) {
 	limit, cancel := context.WithTimeout(hurry, grace)
 	defer cancel()
 	r.Signal(syscall.SIGTERM)
-	r.Signal(syscall.SIGCONT) // a stopped process could not obey
+	r.Signal(syscall.SIGCONT) // a stopped process could not exit
 	select {
 	case <-r.child.exited:
 	case <-limit.Done():
@@ -161,21 +158,20 @@ func (r *Run) End(hurry context.Context, grace time.Duration) {
 	<-r.child.exited
 }
 
-// Reap kills what is left of the run and returns how the process ended. It
-// must be called once, after [Run.Exited].
+// Reap kills the rest of the run and returns the exit of the process. It must be called once, after [Run.Exited].
 func (r *Run) Reap() Exit {
 	r.Signal(syscall.SIGKILL)
 	return r.reap()
 }
 
-// Release is Reap, but what is left goes on: it belongs to the runner and has an owner there, until
+// Release is like Reap, but the descendants continue: they belong to the runner, under owner, until
 // [Runner.EndLeftBehind].
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()
 }
 
-// keep enters what the leader of a group leaves behind in the list, and removes from it what is gone.
+// keep adds the descendants of a group's leader to the list, and removes those that are gone.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,18 +19,15 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// wildcardTaken has nothing to add: Linux refuses 127.0.0.1 when somebody
-// listens on all addresses.
+// wildcardTaken returns false: Linux does not bind 127.0.0.1 while another program listens on all addresses.
 func wildcardTaken(int) bool { return false }
 
-// portHolder names the program that listens on port, or returns "" when this
-// user may not see it.
+// portHolder returns the program that listens on port, or "" if this user cannot see it.
 func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf names the program that holds one of the sockets, or returns "" when this
-// user may not see it.
+// holderOf returns the program that holds one of the sockets, or "" if this user cannot see it.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -48,15 +45,14 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process that is certainly not ours listens on port
-// where the app is reached, and names them; "" where the name is not to be seen.
-// What cannot be seen for certain counts as ours.
+// foreignListenerOn reports whether a process outside k certainly listens on port at a loopback address, and its name
+// if visible. Processes that cannot be examined count as part of k.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
-	// A socket that closed meanwhile is nobody's.
+	// Sockets that closed in the meantime do not count.
 	now := listeningSockets(port)
 	for socket := range sockets {
 		if now[socket] {
@@ -66,7 +62,7 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-// listeningPorts returns the ports on which the processes of k can be reached on this machine, in order.
+// listeningPorts returns the loopback ports of k's processes, in order.
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
@@ -87,8 +83,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets that one of the processes holds, and returns the
-// processes whose open files it may not see.
+// removeHeld removes the sockets that the processes hold, and returns the processes with hidden files.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -114,8 +109,8 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback reports whether a socket at address, as /proc/net writes it,
-// is reached through 127.0.0.1 or ::1.
+// takesLoopback reports whether a socket at address, in the format of /proc/net, accepts connections to 127.0.0.1 or
+// ::1.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -126,15 +121,15 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns what listens on port where the app is reached, written as the
-// links of /proc/PID/fd are.
+// listeningSockets returns the sockets that listen on port at a loopback address, in the format of the links in
+// /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
 	return listeners(all, suffix)
 }
 
-// listening is the state of a socket that takes connections.
+// listening is the state of a listening socket.
 const listening = "0A"
 
 func listeners(all []tcpSocket, suffix string) map[string]bool {
@@ -147,14 +142,13 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	return links
 }
 
-// tcpSocket is a line of /proc/net/tcp or tcp6, with addresses in the system's hexadecimal.
+// tcpSocket is a line of /proc/net/tcp or tcp6, with hexadecimal addresses.
 type tcpSocket struct {
 	local, remote, state string
 	client               client
 }
 
-// tcpSockets returns the sockets whose lines contain part; known is false where the
-// system does not show any.
+// tcpSockets returns the sockets with part in their lines. known is false if the system does not list sockets.
 func tcpSockets(part string) (found []tcpSocket, known bool) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if text, err := os.ReadFile(name); err == nil {
@@ -176,15 +170,15 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client is a socket, as a rule the one at the other end of a connection, by its number
-// and its user's. Number 0 is a socket that its program has closed.
+// client is a socket, usually at the other end of a connection: its inode and its user's ID. Inode 0 is a socket that
+// its program has closed.
 type client struct{ inode, uid string }
 
-// sockets is the client's socket, written as the links of /proc/PID/fd are.
+// sockets returns the client's socket in the format of the links in /proc/PID/fd.
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf finds the other end of a connection from this machine. known is false where
-// the system does not show connections.
+// clientOf returns the other end of a connection from this machine. known is false if the system does not list
+// connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -198,7 +192,7 @@ func clientOf(conn net.Conn) (c client, known bool) {
 	return findClient(all, there, here), known
 }
 
-// findClient finds the socket that is connected from one address to another.
+// findClient returns the socket that is connected from one address to another.
 func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	locals, remotes := procAddresses(from), procAddresses(to)
 	for _, s := range all {
@@ -209,9 +203,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel asks for the socket that is connected from one IPv4 address to another,
-// over sock_diag(7). That takes microseconds, where the text of /proc/net/tcp takes
-// milliseconds; not every kernel and every container has it.
+// askKernel returns the socket that is connected from one IPv4 address to another, using sock_diag(7). That takes
+// microseconds, while reading /proc/net/tcp takes milliseconds, but some kernels and containers do not support it.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -230,10 +223,10 @@ func askKernel(from, to netip.AddrPort) (client, bool) {
 	return parseDiag(answer[:n])
 }
 
-// sockDiagByFamily is the type of a request about sockets and of its answer.
+// sockDiagByFamily is the type of requests about sockets and their answers.
 const sockDiagByFamily = 20
 
-// diagRequest is a netlink message with a struct inet_diag_req_v2.
+// diagRequest returns a netlink message with a struct inet_diag_req_v2.
 func diagRequest(from, to netip.AddrPort) []byte {
 	const size = unix.SizeofNlMsghdr + 56
 	native, network := binary.NativeEndian, binary.BigEndian
@@ -243,7 +236,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
 	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence and port
 	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
-	m = native.AppendUint32(m, 0xffffffff) // in whatever state
+	m = native.AppendUint32(m, 0xffffffff) // in any state
 	m = network.AppendUint16(m, from.Port())
 	m = network.AppendUint16(m, to.Port())
 	for _, a := range []netip.AddrPort{from, to} {
@@ -255,7 +248,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	return native.AppendUint64(m, math.MaxUint64) // no cookie
 }
 
-// parseDiag reads the client from a struct inet_diag_msg.
+// parseDiag returns the client in a struct inet_diag_msg.
 func parseDiag(m []byte) (client, bool) {
 	const uid, inode = unix.SizeofNlMsghdr + 64, unix.SizeofNlMsghdr + 68
 	if len(m) < inode+4 || binary.NativeEndian.Uint16(m[4:]) != sockDiagByFamily {
@@ -265,8 +258,7 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// procAddresses writes an IPv4 address as /proc/net/tcp does, and as tcp6 does for a
-// socket of both families.
+// procAddresses formats an IPv4 address like /proc/net/tcp, and like tcp6 for a dual-stack socket.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -274,9 +266,8 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// owns reports whether the other end of a connection from this machine belongs to a
-// process of t. Where open files cannot be seen, the user decides; where nothing can be
-// seen, everybody counts as ours.
+// owns reports whether the other end of a local connection belongs to a process of t. If open files are hidden, it
+// compares users; if nothing is visible, it returns true.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
@@ -290,14 +281,14 @@ func (t *processTree) owns(conn net.Conn) bool {
 	}
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
-	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // most often it is the one
+	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // the usual case
 		return true
 	}
 	hidden := removeHeld(sockets, t.members())
 	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
 }
 
-// runsAs reports whether one of a process's user ids is uid.
+// runsAs reports whether any of a process's user IDs is uid.
 func runsAs(p process, uid string) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
 	if err != nil {
@@ -311,8 +302,8 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// Client names the program at the other end of conn, as "curl (pid 123) of user 1000";
-// "" when it is gone or not to be seen. It searches all processes.
+// Client returns the program at the other end of conn, as "curl (pid 123) of user 1000"; "" if it is gone or hidden.
+// It searches all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {

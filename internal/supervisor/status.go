@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is where a process is in its life.
+// State is the state of a process.
 type State string
 
 // The states of a process.
 const (
-	// Starting: about to run; waiting for its port where it has one.
+	// Starting: about to run, possibly waiting for its port.
 	Starting State = "starting"
-	// Running: started. [Status.Ready] says whether it passed its check.
+	// Running: started. [Status.Ready] reports whether it passed its check.
 	Running State = "running"
 	// Waiting: failed, and pausing before its restart.
 	Waiting State = "waiting"
-	// Ending: told to stop, or it ended and others that it started have not.
+	// Ending: stopping, or exited with running descendants.
 	Ending State = "stopping"
-	// Stopped: not running because the supervisor was stopped, or not started.
+	// Stopped: not started, or stopped by the supervisor.
 	Stopped State = "stopped"
-	// Finished: ended by itself with status 0, which is no failure: see [Process.MayFinish].
+	// Finished: exited with status 0 and [Process.MayFinish].
 	Finished State = "finished"
-	// Failed: given up, until the next try where there is one.
+	// Failed: given up, until the next attempt, if any.
 	Failed State = "failed"
 )
 
@@ -35,45 +35,41 @@ type Status struct {
 	// Name is [Process.Name].
 	Name  string
 	State State
-	// Port is [Process.Port]: where it takes requests; 0 for none.
+	// Port is [Process.Port]; 0 if the process does not listen.
 	Port int
-	// PID is 0 when the process does not run.
+	// PID is 0 if the process is not running.
 	PID int
-	// Since is when State began; the zero time before the first start.
+	// Since is the start of State; zero before the first start.
 	Since time.Time
-	// Restarts counts the starts after the first, but for those that were asked for.
+	// Restarts counts the starts after the first, except requested ones.
 	Restarts int
-	// Ready says whether the process passed its check; Reason is why not, ""
-	// where that is not known.
+	// Ready reports whether the process passed its check. Reason explains why not, or is "" if that is unknown.
 	Ready  bool
 	Reason string
-	// LastReady is when it last passed its check or was last known to be ready; zero
-	// when it never was, or has no check.
+	// LastReady is the last time the process was known to be ready; zero if it never was, or has no check.
 	LastReady time.Time
-	// LastExit is how the last run ended; nil when none has.
+	// LastExit is the end of the last run, or nil.
 	LastExit *Exit
 }
 
-// Exit is how one run of a process ended.
+// Exit describes the end of a run.
 type Exit struct {
-	// Code is the exit status, 0 to 255; -1 when a signal ended the process or
-	// it never started.
+	// Code is the exit status, 0 to 255; -1 if a signal ended the process or it never started.
 	Code int
 	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
 	Signal string
-	// Missing says which program or file of the command does not exist; "" when that
-	// is not known to be the reason.
+	// Missing names the program or file of the command that does not exist; "" if that is not known to be the cause.
 	Missing string
-	// Daemonized: it ended with status 0 soon after its start, and others that it started went on.
+	// Daemonized is true if the process exited with status 0 soon after its start and its descendants kept running.
 	Daemonized bool
-	// Err is why the process could not be started; nil when it ran.
+	// Err is the reason why the process could not be started, or nil.
 	Err error
-	// At is when the end was seen; Ran is how long the process had run.
+	// At is the time when the exit was noticed, and Ran the duration of the run.
 	At  time.Time
 	Ran time.Duration
 }
 
-// String says it in a few words: "exit status 1", "killed by SIGSEGV".
+// String returns a short description: "exit status 1", "killed by SIGSEGV".
 func (e Exit) String() string {
 	switch {
 	case e.Err != nil:
@@ -93,18 +89,17 @@ func (e Exit) String() string {
 	}
 }
 
-// succeeded reports whether the process ran and ended by itself with status 0.
+// succeeded reports whether the process exited with status 0.
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// notRunnable reports whether the end shows that there is nothing to run: 126
-// and 127 are a shell's answers for what it cannot execute and cannot find.
+// notRunnable reports whether the command cannot be run: a shell exits with 126 for commands that it cannot execute
+// and 127 for those it cannot find.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf translates what Wait left behind. An error beside a state is the
-// state's own, or says that another program kept the output open: the process
-// ended all the same.
+// exitOf converts the result of Wait. With a state, the process has exited despite any error: the error repeats the
+// state, or means that another program kept the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {
@@ -123,20 +118,19 @@ func exitOf(state *os.ProcessState, err error) Exit {
 	return e
 }
 
-// FailedError says that a process failed more often than it may, or that its
-// command cannot be run at all.
+// FailedError reports that a process failed too often, or that its command cannot be run.
 type FailedError struct {
 	Process string
-	// Failures is how often it failed in Window.
+	// Failures is the number of failures in Window.
 	Failures int
 	Window   time.Duration
 	// Last is the last failure.
 	Last Exit
-	// RetryAfter is when the process is tried again; 0 is never.
+	// RetryAfter is the time until the next attempt; 0 means never.
 	RetryAfter time.Duration
 }
 
-// Error names the process, the count and the last failure.
+// Error returns the process, the count and the last failure.
 func (e *FailedError) Error() string {
 	prospect := "is not started again"
 	if e.RetryAfter > 0 {
@@ -149,5 +143,5 @@ func (e *FailedError) Error() string {
 		e.Process, e.Failures, e.Window, prospect, e.Last, e.Last.Ran.Round(time.Millisecond))
 }
 
-// Unwrap returns why the last start failed; nil when the process ran.
+// Unwrap returns the reason why the last start failed; nil if the process ran.
 func (e *FailedError) Unwrap() error { return e.Last.Err }

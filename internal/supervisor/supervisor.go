@@ -11,19 +11,18 @@ import (
 	"time"
 )
 
-// sinkPatience is how long a stop waits for a sink that stalls.
+// sinkPatience is how long a stop waits for a blocked sink.
 const sinkPatience = time.Second
 
-// Supervisor keeps a set of processes running. It is started once and stopped
-// once; its methods may be called from any goroutine.
+// Supervisor keeps a set of processes running. It is started once and stopped once. It is safe for concurrent use.
 type Supervisor struct {
 	opts   Options
 	loops  []*processLoop
 	sinkMu sync.Mutex
-	// newSystem makes what starts processes; a test puts its own.
+	// newSystem is replaced in tests.
 	newSystem func() *system
 
-	// stop, kill: see processLoop. done is closed when no process is left.
+	// stop and kill are described at processLoop. done is closed when no process is left.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -35,8 +34,8 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor of procs that is not started. A nil opts is valid.
-// The error says which process or option is wrong and what is allowed.
+// New returns a supervisor for procs without starting it. opts may be nil. The error names the invalid process or
+// option and the allowed values.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -66,10 +65,9 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts every process and returns once each was started; none need be
-// ready by then. When one cannot be started the others are stopped again and
-// the error says why: its port is taken ([*PortError]), or there is no such
-// program. ctx bounds the start alone.
+// Start starts every process and returns once all have started; they need not be ready. If one cannot be started, the
+// others are stopped and the error explains why: its port is taken ([*PortError]), or the program does not exist. ctx
+// limits the start only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -113,7 +111,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return nil
 }
 
-// abandon undoes a start that failed.
+// abandon cleans up after a failed start.
 func (s *Supervisor) abandon(process string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()
@@ -123,10 +121,9 @@ func (s *Supervisor) abandon(process string, cause error) error {
 	return errors.Join(cause, s.Stop(ctx))
 }
 
-// Stop has every process end with all that it started: TERM, KILL after the
-// grace, or as soon as ctx or [Options.Hurry] is done. It returns when all are gone, with
-// an error only when a process outlives its KILL, whatever ctx allows. It may be called
-// again, also while another call waits, and the first ctx that is done counts.
+// Stop stops every process with its descendants: TERM, then KILL after the grace period, or as soon as ctx or
+// [Options.Hurry] is done. It returns when all are gone, or with an error if a process survives KILL, even if ctx is not
+// done. It may be called repeatedly and concurrently; the first ctx that is done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if s.stop.Err() == nil && !s.started {
@@ -138,7 +135,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return nil
-	case <-time.After(s.opts.Grace + killWait): // by then each process got its KILL
+	case <-time.After(s.opts.Grace + killWait): // every process got KILL by then
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}
@@ -159,12 +156,12 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(alive, ", "))
 }
 
-// errStopped: the processes are stopped, so that none is started.
+// errStopped means that the processes are stopped, so none is started.
 var errStopped = errors.New("the processes are being stopped")
 
-// Restart ends a process with all that it started, as Stop does, and starts it again at once, also one that waits for a
-// restart or was given up. It returns when the process was started again, or could not be; then it is tried again as
-// after a failure. An end that was asked for is no failure.
+// Restart stops a process with its descendants as Stop does, and immediately starts it again, even if it was waiting
+// or given up. It returns the result of the start; a failed start is retried like after any failure. A requested
+// restart does not count as a failure.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
@@ -174,7 +171,7 @@ func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	return fmt.Errorf("there is no process %q", process)
 }
 
-// Status returns a snapshot of each process, in the order given to New.
+// Status returns a snapshot of each process, in the order passed to New.
 func (s *Supervisor) Status() []Status {
 	all := make([]Status, len(s.loops))
 	for i, l := range s.loops {
@@ -183,8 +180,8 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// gateNow reports whether the app may be given work: every process that has a check
-// passed it. A helper without one that fails is no reason to leave the app idle.
+// gateNow reports whether the app can take work: every process with a check is ready. A failing helper without a
+// check does not stop the app.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"
@@ -197,8 +194,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// updateGate reports a change of the gate's answer. Holding the lock over the
-// event keeps the events in order.
+// updateGate reports a change of the gate. Holding the lock during the event keeps events in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

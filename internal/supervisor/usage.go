@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Usage is what a process uses together with all that it started.
+// Usage is the resource usage of a process and its descendants.
 type Usage struct {
-	// Memory is the resident memory in bytes. Memory that several processes share counts for each.
+	// Memory is the resident memory in bytes. Shared memory counts for each process.
 	Memory int64
-	// CPU is the share of one processor since the reading before, in percent; 0 at the first one.
+	// CPU is the share of one processor since the previous reading, in percent; 0 at the first reading.
 	CPU float64
 }
 
-// usageInterval is the shortest time between two readings of a [Meter].
+// usageInterval is the minimum time between two readings of a [Meter].
 const usageInterval = 2 * time.Second
 
-// Meter reads what processes use. The zero value works. Its method is safe for concurrent use.
+// Meter measures the usage of processes. The zero value is ready to use. It is safe for concurrent use.
 type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
 	asked   []int
-	ticks   map[processID]uint64 // processor time of each process at that time
+	ticks   map[processID]uint64 // CPU time of each process at that time
 	current map[int]Usage
 }
 
-// Read returns what the processes with these numbers use, by their numbers; nothing where that cannot be known. For the
-// same processes it looks every two seconds at most, and returns what was found last in between.
+// Read returns the usage of the given processes, by PID; empty if unknown. It measures the same processes at most
+// every two seconds, and returns the previous result in between.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

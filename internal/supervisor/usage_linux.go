@@ -12,11 +12,11 @@ func (m *Meter) look(pids []int, now time.Time) {
 	m.at = now
 }
 
-// ticksPerSecond is the unit of processor time in /proc, which is the same on all architectures that Go runs on.
+// ticksPerSecond is the unit of CPU time in /proc, the same on all of Go's architectures.
 const ticksPerSecond = 100
 
-// measure adds up what each of the processes and its descendants use. before are the processor times at the last
-// reading, which was so long ago; a process that is new since counts with all of its time.
+// measure sums the usage of each process and its descendants. before holds the CPU times at the previous reading, and
+// since is the time since then. All CPU time of a new process counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

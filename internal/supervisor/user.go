@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// identity is a user to run a process as. nil is whoever we are.
+// identity is the user to run a process as. nil is tendril's own user.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
-	// name and home are "" for a number that no user has.
+	// name and home are "" for a user ID without an account.
 	name, home string
-	// own: we are that user already.
+	// own is true if tendril already runs as that user.
 	own bool
 }
 
-// identityOf reads "name", "uid", "name:group" or "uid:gid"; "" is nobody else.
+// identityOf parses "name", "uid", "name:group" or "uid:gid"; "" is tendril's own user.
 func identityOf(text string) (*identity, error) {
 	if text == "" {
 		return nil, nil
@@ -56,8 +56,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the numbers of the user as whom a process with the [Process.User] user runs, and of the group that it
-// belongs to first; ours for "".
+// IDsOf returns the user ID and primary group ID that a [Process.User] stands for. For "" they are tendril's own.
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -73,8 +72,7 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// fill takes in the user's entry, and its further groups unless a group was
-// named: then that one is all.
+// fill copies the user's account. It adds supplementary groups unless a group was named.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -110,13 +108,13 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// The system's own tables hold nothing else; this is nobody.
+		// The system's tables contain numbers only; 65534 is nobody.
 		return 65534
 	}
 	return uint32(n)
 }
 
-// credential is what the system needs to change to the user; nil for none.
+// credential returns the credential to switch to the user; nil if no switch is necessary.
 func (id *identity) credential() *syscall.Credential {
 	if id == nil || id.own && os.Geteuid() != 0 {
 		return nil
@@ -124,7 +122,7 @@ func (id *identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 }
 
-// environment is what programs look at to know whose they are.
+// environment returns the variables that tell programs their user.
 func (id *identity) environment() []string {
 	if id == nil {
 		return nil
@@ -133,8 +131,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser says what is wrong with a name; whether we may become that user
-// shows at the start.
+// validateUser checks a user. Whether tendril may switch to it is only known at startup.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user's name cannot contain a NUL byte or an end of line")

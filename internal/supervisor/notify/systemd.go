@@ -12,32 +12,31 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Events are the listeners of a [Systemd]. Each may be nil, runs on the goroutine
-// of the call that it is about, and should return soon.
+// Events are the callbacks of a [Systemd]. Each may be nil, runs on the goroutine of the call it reports on, and
+// should return soon.
 type Events struct {
-	// SendFailed: a message did not reach systemd. Only the first failure of a
-	// series is reported. The error names the message without its text.
+	// SendFailed reports that a message did not reach systemd, for the first failure of a series only. The error
+	// names the message without its text.
 	SendFailed func(err error)
-	// WatchdogSkipped: the watchdog is no longer notified because the check returned false. Only the first of a
-	// series is reported. systemd ends the process unless the check returns true in time; within is the unit's
-	// WatchdogSec, counted from the last notification.
+	// WatchdogSkipped reports that the watchdog is no longer notified because the check returned false, for the first
+	// failure of a series only. systemd kills the process unless the check soon returns true. within is the unit's
+	// WatchdogSec, which counts from the last notification.
 	WatchdogSkipped func(within time.Duration)
 }
 
-// Systemd talks to the service manager that started this process, if one did. Its
-// methods are safe for concurrent use.
+// Systemd sends messages to the service manager that started this process, if any. It is safe for concurrent use.
 type Systemd struct {
 	events Events
-	// write sends one message. watchdogTimeout is the unit's WatchdogSec, 0 for none.
+	// write sends one message. watchdogTimeout returns the unit's WatchdogSec, or 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits how long a call waits for another message, and how long for systemd.
+	// timeout limits both the wait for another message and the wait for systemd.
 	timeout time.Duration
-	sending chan struct{} // holds one token while a message is being sent
+	sending chan struct{} // holds a token while a message is being sent
 	failing atomic.Bool
 }
 
-// New returns a connection to systemd that reports problems to the listeners.
+// New returns a connection to systemd.
 func New(events Events) *Systemd {
 	return &Systemd{
 		events:          events,
@@ -47,37 +46,36 @@ func New(events Events) *Systemd {
 	}
 }
 
-// Ready reports that the service is up or has been reloaded, and sets the status.
-// Call it after the start and after each [Systemd.Reloading].
+// Ready reports that the service has started or reloaded, and sets the status. Call it after startup and after each
+// [Systemd.Reloading].
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading reports that the service reloads its settings. [Systemd.Ready] must follow, even when the settings
-// are rejected: until then systemd considers the unit to be reloading.
+// Reloading reports that the service is reloading its settings. [Systemd.Ready] must follow even if the settings are
+// rejected, because systemd considers the unit to be reloading until then.
 func (s *Systemd) Reloading() {
-	// The time tells a unit of Type=notify-reload that this answers its signal.
+	// The time identifies the signal of a Type=notify-reload unit that this answers.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping reports that the service has begun to stop. systemd starts to count
-// TimeoutStopSec, if it has not done so before.
+// Stopping reports that the service is stopping. TimeoutStopSec counts from now unless it already does.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
-// Status sets the text that is shown with the unit. Control characters become
-// spaces, and text beyond 1024 bytes is cut off; "" shows none.
+// Status sets the unit's status text. Control characters become spaces, and text beyond 1024 bytes is truncated; ""
+// clears it.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow the current start or stop at least the given time from now, even where
-// TimeoutStartSec or TimeoutStopSec is shorter. It never shortens them. systemd ends a start or stop that takes
-// longer, unless Extend is called again before. A duration of 0 or less does nothing.
+// Extend asks systemd to allow the current start or stop at least the given time from now, even if TimeoutStartSec or
+// TimeoutStopSec is shorter. It never shortens them. After that time systemd aborts the start or stop, unless Extend
+// is called again before. A duration of 0 or less does nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
 	}
 }
 
-const maxStatus = 1024 // bytes; systemd reads 4096 of a message
+const maxStatus = 1024 // bytes; systemd reads 4096 per message
 
-// statusLine turns any text into one assignment.
+// statusLine returns an assignment with the sanitized text.
 func statusLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -86,16 +84,16 @@ func statusLine(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) > maxStatus {
-		text = strings.ToValidUTF8(text[:maxStatus], "") // removes half a character at the end
+		text = strings.ToValidUTF8(text[:maxStatus], "") // removes an incomplete last character
 	}
 	return "STATUS=" + text
 }
 
-// errNotReading means that systemd has stopped reading: its socket is full.
+// errNotReading means that systemd's socket is full.
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// send sends assignments as one message, after the message that is being sent. The write has its own goroutine,
-// because a write to a full socket blocks and the library sets no deadline.
+// send sends assignments as one message, after any message in progress. It writes in a separate goroutine, because a
+// write to a full socket blocks and the library sets no deadline.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -136,9 +134,9 @@ func (s *Systemd) report(assignment string, err error) {
 	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
 }
 
-// WithoutVariables returns a copy of an environment, entries NAME=value, without
-// the variables of systemd's notification protocol. A child process that has them may
-// report itself as the service, or expect to be watched.
+// WithoutVariables returns a copy of an environment, entries NAME=value, without the variables of systemd's
+// notification protocol. A child process with these variables could report itself as the service, or expect to be
+// watched.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -7,14 +7,14 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Watchdog notifies systemd's watchdog until ctx is done: twice in each WatchdogSec of the unit, and only after
-// alive returned true. It returns at once when the unit has no watchdog or watches another process.
+// Watchdog notifies systemd's watchdog until ctx is done: twice per WatchdogSec of the unit, and only after alive
+// returned true. It returns immediately if the unit has no watchdog or watches another process.
 //
-// alive should check what a restart can fix, such as the process's main loop, and nothing outside the process.
-// It runs on this goroutine, so a check that hangs keeps the watchdog from being notified. After false it is
-// called again soon, so that one slow moment does not cause a restart.
+// alive should check only problems that a restart can fix, such as a stuck main loop, and nothing outside the
+// process. It runs on this goroutine, so a check that hangs prevents notifications. After false it is called again
+// soon, so that a short stall does not cause a restart.
 //
-// Keep it running during the drain, and end ctx afterwards.
+// Keep Watchdog running during the drain, and cancel ctx afterwards.
 func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	within, err := s.watchdogTimeout()
 	if err != nil {

@@ -9,11 +9,9 @@ import (
 	"syscall"
 )
 
-// guardScript notes the runs that it is told of ("+ 123:TIE", "- 123:TIE"): the
-// process group and, after the colon, the folder of the control group or the
-// mark in the environment. When its input ends because this process died, it
-// kills those left. Signals that end a whole service at once must not end it
-// before us.
+// guardScript reads runs from its input ("+ 123:MARKER", "- 123:MARKER"): a process group and, after the colon, the
+// folder of the control group or the mark in the environment. When its input ends because tendril died, it kills the
+// remaining runs. It ignores signals that stop a whole service, so that it does not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -52,17 +50,15 @@ for run in $live; do
   esac
 done`
 
-// MarkVariable is the environment variable by which a [Guard] finds what left its
-// process group: a run's processes carry it with the run's marker.
+// MarkVariable is the environment variable by which a [Guard] finds processes outside their process group. Its value
+// is the run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
-// Guard is a small shell beside us that outlives us by a moment: it kills what
-// we leave behind when we are killed ourselves. The kernel's parent-death signal
-// reaches only our own children, not theirs. A child is told to the guard right
-// after it was started: in that moment the signal is all that protects.
+// Guard is a small shell that kills tendril's descendants if tendril itself is killed: the kernel's parent-death
+// signal reaches only direct children. A child is added right after its start; until then only that signal protects.
 //
-// Where there is no shell there is no guard, and nothing else changes. The zero value
-// is ready; its methods are safe for concurrent use.
+// Without a shell there is no guard, and everything else still works. The zero value is ready to use. It is safe for
+// concurrent use.
 type Guard struct {
 	mu sync.Mutex
 	// live holds each run: its process group and, after a colon, its marker.
@@ -71,9 +67,8 @@ type Guard struct {
 	pipe io.WriteCloser
 }
 
-// Add puts the run that pid leads under guard; 0 is a run whose leader has ended and was reaped. marker finds what leaves its group: the
-// path of a control group's folder, or the value of [MarkVariable]; "" where nothing is
-// looked for.
+// Add guards the run that pid leads; 0 is a run with a reaped leader. marker identifies processes outside its group:
+// the path of a control group's folder, or the value of [MarkVariable]; "" searches for none.
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,14 +86,14 @@ func (g *Guard) Add(pid int, marker string) {
 	g.start()
 }
 
-// Remove must come before the leader is reaped: from then on its number may
-// belong to somebody else.
+// Remove ends the guarding of a run. It must be called before the leader is reaped, because its number may be reused
+// afterwards.
 func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	run := runOf(pid, marker)
 	if g.pipe != nil && g.live[run] {
-		// A guard that is gone is replaced at the next Add.
+		// The next Add replaces a lost guard.
 		_, _ = fmt.Fprintln(g.pipe, "-", run)
 	}
 	delete(g.live, run)
@@ -106,15 +101,14 @@ func (g *Guard) Remove(pid int, marker string) {
 
 func runOf(pid int, marker string) string { return fmt.Sprintf("%d:%s", pid, marker) }
 
-// Close ends the guard.
+// Close stops the guard.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.release()
 }
 
-// Watch has a guard run that knows all runs so far, in the place of one that is gone,
-// so that a run that is started next is without it for no longer than a line takes.
+// Watch ensures that a guard with all current runs is running, so that adding the next run takes only one line.
 func (g *Guard) Watch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +121,7 @@ func (g *Guard) Watch() {
 	g.start()
 }
 
-// PID returns the number of the guard's process; 0 when none runs.
+// PID returns the guard's process ID, or 0 if it is not running.
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,8 +131,8 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// start runs a guard that knows all live runs, and returns once it is armed.
-// It has its own session, so that a terminal's Ctrl-C does not reach it.
+// start starts a guard with all live runs and returns once it is ready. It has its own session, so that a terminal's
+// Ctrl-C does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",
@@ -159,7 +153,7 @@ func (g *Guard) start() {
 	}
 }
 
-// release closes the guard's input, which ends it, and reaps it.
+// release closes the guard's input, which makes it exit, and reaps it.
 func (g *Guard) release() {
 	if g.cmd == nil {
 		return

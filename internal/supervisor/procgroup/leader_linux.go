@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes make a child the leader of its own group and have the kernel kill it
-// when the thread that started it ends.
+// Attributes make a child the leader of its own group, and the kernel kill it when its parent thread exits.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// Await returns when the leader has ended, and leaves it unreaped.
+// Await waits for the leader to exit without reaping it.
 func (l *Leader) Await() {
 	for {
 		err := unix.Waitid(unix.P_PID, l.PID(), nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -23,7 +22,7 @@ func (l *Leader) Await() {
 	}
 }
 
-// Reap reaps the leader, after Await, and returns what exec.Cmd.Wait says.
+// Reap reaps the leader, after Await, and returns the error of exec.Cmd.Wait.
 func (l *Leader) Reap() error {
 	l.err = l.Cmd.Wait()
 	return l.err

@@ -4,16 +4,15 @@ package procgroup
 
 import "syscall"
 
-// Attributes make a child the leader of its own group. There is no parent-death
-// signal here: the guard alone clears up after us.
+// Attributes make a child the leader of its own group. Without a parent-death signal, only the guard kills it if
+// tendril dies.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Await waits for the leader and reaps it: there is no portable way to do one without
-// the other. The group keeps its number while it has members, so what follows still
-// reaches only them.
+// Await waits for the leader and reaps it, because there is no portable way to wait without reaping. The group's
+// number is not reused while it has members, so signals still reach only them.
 func (l *Leader) Await() { l.err = l.Cmd.Wait() }
 
-// Reap returns what exec.Cmd.Wait said to Await.
+// Reap returns the error of exec.Cmd.Wait in Await.
 func (l *Leader) Reap() error { return l.err }

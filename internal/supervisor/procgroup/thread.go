@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// Thread is one operating system thread that lives from the first Do until Close:
-// Linux sends a child its parent-death signal when the thread that created it ends,
-// not when the process does, and Go ends threads as it likes. The zero value is ready;
-// its methods are safe for concurrent use.
+// Thread is an operating system thread that lives from the first Do until Close. Linux sends a child its parent-death
+// signal when its parent thread exits, not the parent process, and Go may end threads at any time. The zero value is
+// ready to use. It is safe for concurrent use.
 type Thread struct {
 	mu    sync.Mutex
 	calls chan func()
 }
 
-// Do runs f on the thread and returns when f has.
+// Do runs f on the thread and waits for it to return.
 func (t *Thread) Do(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,13 +32,13 @@ func (t *Thread) Do(f func()) {
 
 func loop(calls <-chan func()) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread() // or the thread would end with this goroutine
+	defer runtime.UnlockOSThread() // otherwise the thread would exit with this goroutine
 	for call := range calls {
 		call()
 	}
 }
 
-// Close lets the thread go; no child that was started on it may be alive.
+// Close releases the thread. No child started on it may be alive.
 func (t *Thread) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,11 +50,11 @@ func (t *Thread) Close() {
 
 // Leader is the first process of a group, started with [Attributes].
 type Leader struct {
-	// Cmd is its command, which somebody else started.
+	// Cmd is the started command.
 	Cmd *exec.Cmd
-	// err is what waiting for it said.
+	// err is the error of Cmd.Wait.
 	err error
 }
 
-// PID is the number of the leader and of its group.
+// PID returns the number of the leader and of its group.
 func (l *Leader) PID() int { return l.Cmd.Process.Pid }
