@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// TestReferencesOutlastAnotherAccountAndRegion: what a queue refers to is found by its name after a start with another
-// account or region: its dead-letter queue, the queue that a dead letter came from, and the destination of a move.
+// References to the dead-letter queue, a dead letter's source and a move's destination survive a start with another
+// account or region.
 func TestReferencesOutlastAnotherAccountAndRegion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestReferencesOutlastAnotherAccountAndRegion(t *testing.T) {
 		if l, err := b.Ledger("work"); err != nil || l.Live != 2 {
 			t.Errorf("back in the queue: %+v, %v", l, err)
 		}
-		// A client still has to name a queue of this account.
+		// Clients still have to use this account's ARNs.
 		err = b.SetAttributes(t.Context(), "work", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":` +
 			`"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}`})
 		if err == nil {
@@ -69,7 +69,6 @@ func TestReferencesOutlastAnotherAccountAndRegion(t *testing.T) {
 	})
 }
 
-// TestOwnerNeedNotWaitForADeletedQueue: clients of SQS wait 60 s, the environment whose queue it is does not.
 func TestOwnerNeedNotWaitForADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, &Options{})

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkReasons is what the page of dead letters asks for, with a depth of them that failed for 20 reasons: the
-// groups, and one page of a group.
+// BenchmarkReasons measures the groups, and one page of a group, for dead letters with 20 reasons.
 func BenchmarkReasons(b *testing.B) {
 	br := openBench(b)
 	q := withDeadLetters(b, br)

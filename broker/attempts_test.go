@@ -19,13 +19,11 @@ import (
 	"tendril/queue"
 )
 
-// failing returns an attempt that ended a moment ago.
 func failing(status int, answer string) Attempt {
 	return Attempt{At: time.Now(), Instance: "here", Outcome: queue.Failed.String(), Status: status, Answer: answer,
 		Reason: fmt.Sprint("status ", status), Duration: 3 * time.Millisecond, ReceiveCount: 1}
 }
 
-// stored returns a message with its attempts.
 func storedMessage(t testing.TB, b *Broker, name, id string) Stored {
 	t.Helper()
 	s, err := b.Message(context.Background(), name, id)
@@ -35,7 +33,6 @@ func storedMessage(t testing.TB, b *Broker, name, id string) Stored {
 	return s
 }
 
-// answersOf are the answers of the attempts at a message.
 func answersOf(s Stored) (answers []string) {
 	for _, a := range s.Attempts {
 		answers = append(answers, a.Answer)
@@ -43,7 +40,7 @@ func answersOf(s Stored) (answers []string) {
 	return answers
 }
 
-// withDeadLetters makes a queue whose messages are dead-lettered after one receive, and its dead-letter queue.
+// withDeadLetters creates a queue with a maximum receive count of 1, and its dead-letter queue.
 func withDeadLetters(t testing.TB, b *Broker) *Queue {
 	t.Helper()
 	create(t, b, "dead", nil)
@@ -51,9 +48,8 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
 }
 
-// checkAttempts holds the tables of attempts to those of messages and receipts: no row outlives its message, messages
-// that were never moved have a row in receipts, and the counts of reasons add up. Those leave out purged messages, also
-// while their rows wait to be removed.
+// checkAttempts checks the attempts against messages and receipts: no row outlives its message, messages that never
+// moved have a row in receipts, and the counts of reasons add up without purged messages.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.settle(context.Background(), b)
 	err := b.read(func(c *conn) error {
@@ -141,7 +137,6 @@ func TestAttemptsStayWithTheirMessage(t *testing.T) {
 	}
 }
 
-// ids are those of the messages of a queue.
 func ids(t testing.TB, b *Broker, name string) (list []string) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000})
@@ -154,7 +149,6 @@ func ids(t testing.TB, b *Broker, name string) (list []string) {
 	return list
 }
 
-// rows counts those of a table.
 func rows(t testing.TB, b *Broker, table string) (n int64) {
 	t.Helper()
 	err := b.read(func(c *conn) (err error) {
@@ -187,8 +181,8 @@ func TestLastAttemptsAreKept(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// However an attempt comes into the file, it is the last one, and the reasons are counted: after ones like it, after
-// others, in another hour, after more than are kept, and after a restart, when memory does not know of those before.
+// The history ends with the latest attempt and the reasons are counted after similar and different attempts, in
+// another hour, beyond the limit, and after a restart.
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -217,7 +211,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 				t.Errorf("groups %+v, %v", groups, err)
 			}
 		}
-		time.Sleep(2 * storeAfter) // the receive is stored before there is an attempt
+		time.Sleep(2 * storeAfter) // store the receive before the attempt
 		fail(500, 3)
 		fail(422, 2)
 		time.Sleep(time.Hour)
@@ -234,7 +228,6 @@ func TestAttemptsAreAppended(t *testing.T) {
 	})
 }
 
-// historyBytes is how long the only history is.
 func historyBytes(t *testing.T, b *Broker) (n int64) {
 	t.Helper()
 	err := b.read(func(c *conn) (err error) {
@@ -247,8 +240,7 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// What is never to be found again takes no space: attempts at messages that were deleted before, that nobody received,
-// or that another store gave an id.
+// Attempts at deleted messages, messages never received and messages of another store are dropped.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -267,7 +259,7 @@ func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	}
 }
 
-// The last attempt may be told of after the next receive has dead-lettered the message.
+// The last attempt may be recorded after the next receive has dead-lettered the message.
 func TestAttemptFollowsAMessageThatWasMoved(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -287,7 +279,6 @@ func TestAttemptFollowsAMessageThatWasMoved(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// An attempt that waits to be written while its queue is purged is not kept, and counts for no reason.
 func TestAttemptBeforeAPurgeIsNotKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -420,7 +411,6 @@ func TestReasonsGroupDeadLetters(t *testing.T) {
 	})
 }
 
-// checkReasonPages reads a group in pages of two.
 func checkReasonPages(t *testing.T, b *Broker, g ReasonGroup, of map[string]string) {
 	t.Helper()
 	n := 0
@@ -444,7 +434,6 @@ func checkReasonPages(t *testing.T, b *Broker, g ReasonGroup, of map[string]stri
 	}
 }
 
-// A file of format 5 is brought up to date: its messages, receipts and dead letters are as they were.
 func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -490,7 +479,7 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// After kill -9 the attempts of more than a moment ago are there, and none outlives its message.
+// Attempts recorded more than a moment before kill -9 survive, and none outlives its message.
 func TestKillKeepsAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -501,7 +490,7 @@ func TestKillKeepsAttempts(t *testing.T) {
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
 		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
-		// Its receive is not old enough to be written by itself.
+		// The receive is too recent to be stored otherwise.
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
@@ -521,7 +510,6 @@ func TestKillKeepsAttempts(t *testing.T) {
 	})
 }
 
-// On a full disk, and after a failed write, an attempt is lost and nothing else.
 func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -545,7 +533,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 			for range 3 {
 				b.RecordAttempt("work", m.ID, failing(500, "lost"))
 				b.attempts.flush(b)
-				_, _ = q.Send(t.Context(), body("y")) // which is synced
+				_, _ = q.Send(t.Context(), body("y")) // synced
 			}
 			fs.SetFail(nil)
 			deadline := time.After(20 * time.Second)
@@ -574,7 +562,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Recording never waits for the disk: what is too much is lost, and counted.
+// Recording does not wait for the disk: excess attempts are dropped and counted.
 func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -597,7 +585,7 @@ func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	// The first one is in the log line.
+	// The log line already reported the first one.
 	if waiting != mostAttempts || lost != attemptBatch-1 {
 		t.Errorf("%d wait and %d are lost", waiting, lost)
 	}

@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// TestBackupWhileSendersGoOn: a backup holds every message whose send was acknowledged before it began, each as it was
-// sent, and does not hold up the senders.
+// A backup holds every message acknowledged before it started, intact, and does not block senders.
 func TestBackupWhileSendersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,8 +68,7 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 	}
 }
 
-// TestReaderOfAnotherProcessDoesNotHoldUpTheWriter: while one reads, as a backup does, the log cannot start over. The
-// writer goes on without that, and does it later.
+// While another process reads, as a backup does, the log cannot restart. The writer continues and restarts it later.
 func TestReaderOfAnotherProcessDoesNotHoldUpTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,8 +93,8 @@ func TestReaderOfAnotherProcessDoesNotHoldUpTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// TestRestoredBackupGoesOnFarBehind: a restore leaves a used directory alone unless it is told, keeps what it replaces,
-// and no later message gets the id, or the receipt, of one that came after the backup.
+// Restore leaves a used directory alone unless told to replace it, keeps the previous file, and never reuses message
+// IDs or receipt handles issued after the backup.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
@@ -158,7 +156,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoBackupIsRefused: nothing is written to the data directory then.
+// The data directory is not written to.
 func TestWhatIsNoBackupIsRefused(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
@@ -173,7 +171,7 @@ func TestWhatIsNoBackupIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := append([]byte(nil), content...)
-	other[60+3] = 9 // user_version, the format
+	other[60+3] = 9 // user_version
 	for name, c := range map[string]struct {
 		content []byte
 		want    string
@@ -203,7 +201,7 @@ func TestWhatIsNoBackupIsRefused(t *testing.T) {
 	}
 }
 
-// TestBackupOfADamagedMessageSaysSo: the copy is as the source is.
+// The copy has the same damage as the source.
 func TestBackupOfADamagedMessageSaysSo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -25,11 +25,9 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks report ratios to two limits of the machine, measured in the
-// same run: F, single 4 KiB appends with fdatasync per second, and P, raw POSTs
-// per second over 50 loopback connections.
+// The benchmarks report ratios to two limits of the machine, measured in the same run: F, 4 KiB appends with
+// fdatasync per second, and P, POSTs per second over 50 loopback connections.
 
-// syncsPerSecond measures F in dir.
 func syncsPerSecond(b *testing.B, dir string) float64 {
 	b.Helper()
 	f, err := os.Create(filepath.Join(dir, "appends"))
@@ -50,7 +48,7 @@ func syncsPerSecond(b *testing.B, dir string) float64 {
 	return float64(n) / time.Since(start).Seconds()
 }
 
-// poster POSTs to a server of its own that answers at once.
+// poster POSTs to its own server, which responds at once.
 type poster struct {
 	client *http.Client
 	url    string
@@ -85,7 +83,6 @@ func (p *poster) post(body string) error {
 	return resp.Body.Close()
 }
 
-// postsPerSecond measures P.
 func postsPerSecond(b *testing.B, p *poster) float64 {
 	b.Helper()
 	var n atomic.Int64
@@ -123,8 +120,7 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// benchDir is a directory on the disk to be measured: TENDRIL_BENCH_DIR, or
-// where temporary files go.
+// benchDir is a directory on the disk to measure: TENDRIL_BENCH_DIR, or the temporary directory.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -141,10 +137,10 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tenantsOf returns the tenant of each message by its number; nil is a load without tenants.
+// tenantsOf returns the tenant of the i-th message; nil means no tenants.
 type tenantsOf func(i int) string
 
-// oneLarge is a load of which every tenth batch is of one of ten small tenants, and all others of a single one.
+// oneLarge assigns every tenth batch to one of ten small tenants, and all others to a large one.
 func oneLarge(i int) string {
 	if batch := i / queue.MaxBatch; batch%10 == 0 {
 		return fmt.Sprint("small", batch%100)
@@ -152,7 +148,7 @@ func oneLarge(i int) string {
 	return "large"
 }
 
-// preload sends n messages of 200 bytes as fast as it goes.
+// preload sends n messages of 200 bytes.
 func preload(b *testing.B, q *Queue, n int, tenant tenantsOf) {
 	b.Helper()
 	const callers = 64
@@ -212,7 +208,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// consume receives and deletes in tens until n messages are gone.
+// consume receives and deletes n messages in batches of ten.
 func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) error) {
 	b.Helper()
 	var left atomic.Int64
@@ -248,8 +244,7 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth is how many messages the deep benchmarks begin with: a million, or what
-// TENDRIL_BENCH_DEPTH says.
+// depth is the initial number of messages: TENDRIL_BENCH_DEPTH, or a million.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -260,7 +255,6 @@ func depth() int {
 // loaded opens a broker with a queue of n messages.
 func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, nil) }
 
-// loadedWith is loaded, of tenants.
 func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
 	b.Helper()
 	br := openBench(b)
@@ -271,7 +265,7 @@ func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
 	return br, br.Queue("work")
 }
 
-// BenchmarkDrain receives and deletes a backlog in tens.
+// BenchmarkDrain receives and deletes a backlog in batches of ten.
 func BenchmarkDrain(b *testing.B) {
 	n := depth()
 	for b.Loop() {
@@ -291,8 +285,8 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveLatency compares a receive of ten from a deep queue with one from a shallow queue, bodies included:
-// medians. Every second ten is deleted. It reports the memory of the process behind the deep queue too.
+// BenchmarkReceiveLatency compares the median of receiving ten messages from a deep and a shallow queue. Every second
+// batch is deleted. It also reports the memory of the process.
 func BenchmarkReceiveLatency(b *testing.B) {
 	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
 	for _, c := range []struct {
@@ -322,8 +316,8 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// medianReceives receives tens from several queues in turns, each of which may depend on the number of the call,
-// deletes every second ten, and returns the median time of a receive from each.
+// medianReceives receives ten messages from several queues alternately, deletes every second batch, and returns the
+// median time per queue.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -353,11 +347,11 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// wholePathBacklog is more than can be done in the time that is measured.
+// wholePathBacklog exceeds the messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
-// tens: alone from a backlog, and beside producers of durable sends.
+// BenchmarkWholePath receives, POSTs with 50 workers and deletes: from a backlog, and with concurrent durable
+// producers.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
@@ -381,10 +375,10 @@ func BenchmarkWholePath(b *testing.B) {
 	}
 }
 
-// deleters is how many deletes may be under way at once.
+// deleters is the number of concurrent deletes.
 const deleters = 4
 
-// wholePath runs for a while and returns the messages done and sent per second.
+// wholePath returns the messages processed and sent per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -446,8 +440,8 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// BenchmarkMixedCPU sends, receives and deletes in tens at the same time on a
-// file system in memory: what the store itself costs.
+// BenchmarkMixedCPU sends, receives and deletes concurrently on an in-memory file system, to measure the store's own
+// cost.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)
@@ -466,7 +460,6 @@ func BenchmarkMixedCPU(b *testing.B) {
 	}
 }
 
-// residentMB is the memory of the process after a collection.
 func residentMB() float64 {
 	debug.FreeOSMemory()
 	status, err := os.ReadFile("/proc/self/status")
@@ -484,7 +477,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
 	copyDir(b, br.dir, dir)
-	_ = exec.Command("sync", "-f", dir).Run() // the copy's own writes are no part of it
+	_ = exec.Command("sync", "-f", dir).Run() // exclude the copy's own writes
 	start := time.Now()
 	again, err := Open(dir, quiet())
 	if err != nil {
@@ -496,7 +489,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	return took
 }
 
-// diskBytes is the size of all files in dir: the database, its log, and the space kept for a full disk.
+// diskBytes is the size of all files in dir.
 func diskBytes(dir string) (n int64) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

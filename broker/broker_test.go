@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// openTest opens a broker in a fresh directory, closed when the test ends.
+// openTest opens a broker in a new directory and closes it after the test.
 func openTest(t testing.TB, opts *Options) *Broker {
 	t.Helper()
 	return openDir(t, t.TempDir(), opts)
@@ -42,7 +42,7 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
-// checkLedgers compares the ledger of every queue with what is on disk.
+// checkLedgers compares every queue's ledger with the messages on disk.
 func checkLedgers(t testing.TB, b *Broker) {
 	t.Helper()
 	for _, name := range b.ListQueues("") {
@@ -143,7 +143,7 @@ func texts(msgs []queue.Message) string {
 	return s
 }
 
-// copyDir copies the files of a data directory: what kill -9 leaves.
+// copyDir copies a data directory as kill -9 would leave it.
 func copyDir(t interface{ Fatal(...any) }, from, to string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,6 @@ func TestLongPollWakes(t *testing.T) {
 	}
 }
 
-// changes makes the messages of receipts visible at once.
 func changes(handles ...string) (out []queue.VisibilityChange) {
 	for _, h := range handles {
 		out = append(out, queue.VisibilityChange{ReceiptHandle: h})

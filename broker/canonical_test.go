@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// TestG10ValuesAreStoredAndReturnedInCanonicalForm: numbers without signs and leading zeros, maxReceiveCount as a number.
 func TestG10ValuesAreStoredAndReturnedInCanonicalForm(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -42,7 +41,7 @@ func TestG10ValuesAreStoredAndReturnedInCanonicalForm(t *testing.T) {
 	}
 }
 
-// TestG12NumberAttributesHaveTheBoundsOfSQS: 38 digits, sizes from 10^-128 to 10^126, no blanks.
+// 38 digits, magnitudes from 10^-128 to 10^126, no spaces.
 func TestG12NumberAttributesHaveTheBoundsOfSQS(t *testing.T) {
 	t.Parallel()
 	digits := strings.Repeat("12345678901234567890", 2)

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// The log stays bounded, also while somebody always reads, and all is there.
+// The log stays bounded even under constant reads, and no message is lost.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
@@ -53,7 +53,6 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 }
 
-// Opening the queues after a kill does not wait until the log is copied into the database.
 func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
@@ -61,7 +60,7 @@ func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
-	for range checkpointEvery { // more than the 1,000 pages at which SQLite would copy it
+	for range checkpointEvery { // more than the 1,000 pages at which SQLite would checkpoint
 		send(t, q, batch...)
 	}
 	killed := filepath.Join(t.TempDir(), "killed")

@@ -28,8 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// Histories against the model take most of the time; -rapid.checks asks
-	// for more of them.
+	// Most of the time is spent on histories of the model; -rapid.checks runs more of them.
 	checks := "40"
 	if underRace {
 		checks = "8"
@@ -42,9 +41,8 @@ func TestMain(m *testing.M) {
 
 const crashSenders = 8
 
-// crashChild is the process that gets killed: it opens the broker and lets
-// senders and receivers run, who say on standard output what was acknowledged.
-// It ends only by being killed.
+// crashChild is the process to kill: senders and receivers report acknowledged calls on standard output until it is
+// killed.
 func crashChild(dir string) {
 	b, err := Open(dir, &Options{NoWaits: true})
 	if err == nil {
@@ -58,7 +56,7 @@ func crashChild(dir string) {
 	say := func(what, body string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Println(what, body) // one write per line: nothing is buffered
+		fmt.Println(what, body) // unbuffered, one write per line
 	}
 	q := b.Queue("work")
 	var group sync.WaitGroup
@@ -86,7 +84,7 @@ func crashChild(dir string) {
 			for _, m := range msgs {
 				b.RecordAttempt("work", m.ID, failing(500, m.Body))
 				if rand.IntN(4) == 0 {
-					continue // it stays, with its attempt
+					continue // keep it, with its attempt
 				}
 				say("deleting", m.Body)
 				if errs := q.Delete(context.Background(), []string{m.ReceiptHandle}); errs != nil {
@@ -100,8 +98,7 @@ func crashChild(dir string) {
 	group.Wait()
 }
 
-// kill -9 at random moments, with senders and a receiver at work: what was
-// acknowledged as sent is there, what was acknowledged as deleted is not.
+// After kill -9 at random moments, every acknowledged send is there and no acknowledged delete is.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills, most := 8, 1000
@@ -121,7 +118,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, sends, deletes)
 }
 
-// runCrashChild starts a child and kills it after it has said so many lines.
+// runCrashChild starts a child and kills it after the given number of output lines.
 func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -141,7 +138,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 				t.Fatal(err)
 			}
 		}
-		// What it said before it died still comes.
+		// Output written before its death still arrives.
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
 			break
@@ -176,7 +173,7 @@ func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {
 	checkNothingLost(t, b, log)
 }
 
-// checkNothingLost compares the queues with what was acknowledged, and checks the tables.
+// checkNothingLost compares the queues with the acknowledged calls and checks the tables.
 func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
 	t.Helper()
 	for _, problem := range log.Check(storedBodies(t, b)) {
@@ -187,7 +184,7 @@ func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
 	checkIntegrity(t, b)
 }
 
-// storedBodies counts the messages of all queues by their bodies.
+// storedBodies counts the messages of all queues by body.
 func storedBodies(t testing.TB, b *Broker) map[string]int {
 	t.Helper()
 	stored := map[string]int{}
@@ -207,7 +204,6 @@ func storedBodies(t testing.TB, b *Broker) map[string]int {
 	return stored
 }
 
-// A second process is told who holds the directory.
 func TestInUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

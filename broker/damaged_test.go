@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// spoil changes the stored body of a message, as a fault of the disk would.
+// spoil changes a stored body like a disk fault.
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
 	c, err := openOther(filepath.Join(dir, databaseName))
@@ -27,8 +27,8 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// TestDamagedMessageIsWithheldAndSaysSo: whichever operation meets it, a damaged message has a state of its own, is not
-// delivered, moved or retried, and can be deleted. Others go on, on a FIFO queue those behind it too.
+// Whichever operation finds it, a damaged message is not delivered, moved or retried, and can be deleted. Other
+// messages are unaffected, even behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, attributes := range map[string]map[string]string{
@@ -125,8 +125,8 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 	}
 }
 
-// TestDamagedFileIsNotSaidToBeInOrder: when SQLite finds damage while the broker works, it stays refused, and says what
-// to do. Nothing says that the disk is at fault, or that the file was checked.
+// If SQLite detects damage at run time, requests keep failing with instructions. No message blames the disk or claims
+// that the file was verified.
 func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// Whoever has a message in flight can send it to the dead-letter queue, with its receive count, whatever the redrive
-// policy grants. It is one of the dead letters then: counted, kept over a restart, and moved back to where it was.
+// A message in flight can be dead-lettered by its receiver regardless of the redrive policy. It then is a regular
+// dead letter: counted, durable and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -37,7 +37,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 		if errs := q.Delete(t.Context(), []string{m.ReceiptHandle}); errs != nil {
 			t.Errorf("deleting what was dead-lettered: %v", errs)
 		}
-		next := one(t, q) // of the same group: the first does not lock it any more
+		next := one(t, q) // of the same group, which is no longer locked
 		if next.Body != "b" {
 			t.Errorf("then came %q", next.Body)
 		}
@@ -71,14 +71,13 @@ func TestDeadLetterByReceipt(t *testing.T) {
 	}
 }
 
-// A message that is not in flight by that receipt stays where it is.
 func TestDeadLetterWantsTheNewestReceipt(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	dead := create(t, b, "dead", nil)
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": policy(b, "dead", 9)})
 	send(t, q, queue.Outgoing{Body: "a"})
-	m := one(t, q) // and visible again
+	m := one(t, q) // visible again
 	foreign := m
 	foreign.ReceiptHandle = "none"
 	for _, letter := range []queue.DeadLetter{{Message: &m}, {Message: &foreign}} {

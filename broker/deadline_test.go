@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// deadlineWorld is a queue with one message in flight or delayed, whose timer never goes off: what is true at the
-// deadline then follows from the deadline alone.
+// deadlineWorld is a queue with one message in flight or delayed, and timers that never ring: only the deadline
+// counts.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker
@@ -83,8 +83,7 @@ func (w *deadlineWorld) receives() string {
 	return fmt.Sprintf("%q", texts(take(w.t, w.q, 1)))
 }
 
-// TestG13DeadlinesDecideAndNotTheirTimers: a message is hidden until its deadline, to the millisecond, in the eyes of
-// every operation.
+// Every operation treats a message as hidden until its deadline, to the millisecond.
 func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 	t.Parallel()
 	const expired = "InvalidParameterValueException: Value H for parameter ReceiptHandle is invalid. " +
@@ -113,7 +112,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// A message in flight stays so; a visible one waits by a receive of its own.
+			// Rescheduling a message in flight extends it; a visible one is hidden by an uncounted receive.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)
 		}, "true", "false"},

@@ -27,8 +27,8 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 	}
 }
 
-// A backlog far beyond the window is handed out whole, once, in order; on a
-// standard queue also with many receivers.
+// A backlog far beyond the window is delivered completely, once and in order; on a standard queue to many receivers
+// as well.
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
@@ -115,8 +115,7 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Receives that look behind locked groups look no further than the window, and
-// go on when a group is free again.
+// Receives look past locked groups only within the window, and continue once a group is unlocked.
 func TestLookAhead(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
@@ -144,7 +143,7 @@ func TestLookAhead(t *testing.T) {
 	t.Error("the other group never came")
 }
 
-// Large bodies are not kept in memory, and come whole.
+// Large bodies are not cached, and arrive complete.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -166,8 +165,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Senders, receivers, and acts on the queues at the same time: for the race
-// detector, and the books.
+// Concurrent sends, receives and administration, for the race detector and the ledger.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -220,7 +218,7 @@ func TestAllAtOnce(t *testing.T) {
 	checkLedgers(t, b)
 }
 
-// Too many in flight: an error on a standard queue, silence on a FIFO queue.
+// The limit is an error on a standard queue and an empty receive on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	opts := quiet()

@@ -23,8 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// A single send is on the disk before it is acknowledged: the log was synced at
-// least once for each. Killing the process could not show that.
+// The log is synced at least once per send. Killing the process could not detect a missing sync.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -41,14 +40,13 @@ func TestASingleSendIsSynced(t *testing.T) {
 		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
-		// A delete needs no sync, and switches the mode back and forth.
+		// Unsynced deletes switch the mode back and forth.
 		if m := take(t, q, 1); len(m) == 1 {
 			remove(t, q, m[0].ReceiptHandle)
 		}
 	}
 }
 
-// So are moves to a dead-letter queue, and acts on queues.
 func TestMovesAndActsAreSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -78,7 +76,7 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
 }
 
-// producer sends numbered bodies and records which were acknowledged.
+// producer sends numbered bodies and records acknowledged ones.
 type producer struct{ log losscheck.Log }
 
 func (p *producer) send(q *Queue, text string) error {
@@ -93,7 +91,6 @@ func (p *producer) send(q *Queue, text string) error {
 	return err
 }
 
-// consume receives and deletes up to n messages.
 func (p *producer) consume(q *Queue, n int) {
 	msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: n})
 	if err != nil {
@@ -105,8 +102,7 @@ func (p *producer) consume(q *Queue, n int) {
 	}
 }
 
-// What was acknowledged survives a power failure at any moment, whatever part
-// of the writes that were not synced reached the disk.
+// Acknowledged changes survive a power failure at any moment, whichever unsynced writes reached the disk.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -146,7 +142,7 @@ func TestPowerFailure(t *testing.T) {
 	}
 }
 
-// failOnce lets the power fail while producers go on, and opens what is left.
+// failOnce cuts the power while producers run, and opens the result.
 func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float64, r *rand.Rand) {
 	t.Helper()
 	before, _ := p.log.Acknowledged()
@@ -182,8 +178,8 @@ func checkIntegrity(t testing.TB, b *Broker) {
 	}
 }
 
-// Whichever change of a file fails, and with whatever, nothing acknowledged is
-// lost, the books balance, and the broker is at work again by itself.
+// Whichever file operation fails with whichever error, nothing acknowledged is lost, the ledger balances, and the
+// broker recovers by itself.
 func TestEveryCallFails(t *testing.T) {
 	t.Parallel()
 	codes := []struct {
@@ -216,8 +212,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// A receive that the disk did not take is written down once it does: a restart knows until when the message is hidden,
-// and how often it was received.
+// A receive that could not be stored is stored later: a restart knows its deadline and receive count.
 func TestReceivesAreWrittenOnceTheDiskTakesThem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -257,7 +252,7 @@ func TestReceivesAreWrittenOnceTheDiskTakesThem(t *testing.T) {
 	}
 }
 
-// A broker can be closed while its file cannot be opened again, and gives the directory free.
+// A broker can be closed while its file cannot be reopened, and releases the directory.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -285,8 +280,8 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce runs a history in which the n-th change of a file, and those after
-// it, fail. It reports whether the history was long enough for that.
+// sweepOnce runs a history in which file operations fail from the n-th on. It reports whether the history had that
+// many.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,13 +294,13 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		})
 		var b *Broker
 		for b == nil {
-			// Opening may fail, but not for ever.
+			// Opening may fail, but not forever.
 			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
 		p := &producer{}
 		history(b, p)
 		fs.SetFail(nil)
-		time.Sleep(time.Minute) // recovery, visibility timeouts, cleaning up
+		time.Sleep(time.Minute) // recovery, visibility timeouts, cleanup
 		synctest.Wait()
 		if err := p.send(b.Queue("work"), "after"); err != nil {
 			t.Errorf("not at work again: %v", err)
@@ -323,7 +318,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// history does a bit of everything; failures are part of it.
+// history calls a bit of everything and ignores failures.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
@@ -364,8 +359,8 @@ func history(b *Broker, p *producer) {
 	p.consume(b.Queue("dead"), 1)
 }
 
-// On a full disk sends are refused, before and when the disk says so; receives
-// and deletes go on, and sends too once there is room.
+// A full disk refuses sends, in advance or when a write fails, while receives and deletes work. Sends resume once
+// there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -374,7 +369,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// The log has the room it has: what would make a file longer is refused.
+	// Existing parts of the log can be overwritten; extending a file fails.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL
@@ -404,8 +399,8 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// A flipped bit, or a file cut short, is found or does no harm: never is a
-// message delivered that was not sent, nor with another id.
+// Bit errors and truncated files are detected or harmless: no message is delivered that was not sent, or with another
+// ID.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -443,7 +438,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// receiveDamaged receives what it can from a damaged file.
+// receiveDamaged receives whatever it can from a damaged file.
 func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -470,8 +465,7 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// TestRestoredBackup: a copy of the directory of a closed broker is a backup. What was sent since is not in it, and
-// what was done since comes again.
+// A copy of a closed broker's directory is a backup: later sends are missing, and later deletes are undone.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// A program keeps its queues in a directory of its own.
+// A program keeps its queues in a directory.
 func Example() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {
@@ -81,7 +81,7 @@ func ExampleBroker_Move() {
 	if _, err := jobs.Send(ctx, []queue.Outgoing{{Body: "poison"}}); err != nil {
 		log.Fatal(err)
 	}
-	for range 2 { // the second receive would be one too many: it moves the message
+	for range 2 { // Messages that fail too often go to a dead-letter queue, and are moved back once the cause is fixed.
 		if _, err := jobs.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil {
 			log.Fatal(err)
 		}

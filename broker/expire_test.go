@@ -2,8 +2,7 @@ package broker
 
 import "testing"
 
-// What is deleted because its time is over is not done, also by a receipt from
-// before a restart.
+// Expired messages are not counted as done, even with a receipt from before a restart.
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSync flushes a file's data as the store does.
+// dataSync syncs a file's data like the store.
 func dataSync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }

@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// dataSync flushes a file: there is no way here to leave its times out.
+// dataSync syncs a file; this platform has no fdatasync.
 func dataSync(f *os.File) error { return f.Sync() }

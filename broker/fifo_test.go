@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fifoKeys is a FIFO order with the messages that were put into it, by their keys.
+// fifoKeys is a FIFO order with its messages by key.
 type fifoKeys struct {
 	*fifoOrder
 	messages map[int64]*message
@@ -14,7 +14,6 @@ type fifoKeys struct {
 
 func newFIFOKeys() *fifoKeys { return &fifoKeys{newFIFO(), map[int64]*message{}} }
 
-// put adds messages to a group.
 func (f *fifoKeys) put(group string, keys ...int64) {
 	for _, key := range keys {
 		f.messages[key] = &message{key: key, group: f.group(group)}
@@ -22,7 +21,7 @@ func (f *fifoKeys) put(group string, keys ...int64) {
 	}
 }
 
-// takeAt gives out messages at a time, as a receive does, and returns their keys.
+// takeAt takes messages like a receive at a time, and returns their keys.
 func (f *fifoKeys) takeAt(now int64, limit int) (keys []int64) {
 	return f.takeAs(now, limit, map[int64]decision{})
 }
@@ -40,7 +39,6 @@ func (f *fifoKeys) takeAs(now int64, limit int, decisions map[int64]decision) (k
 	return keys
 }
 
-// settle deletes messages that were given out.
 func (f *fifoKeys) settle(keys ...int64) {
 	for _, key := range keys {
 		f.messages[key].gone = true
@@ -48,7 +46,6 @@ func (f *fifoKeys) settle(keys ...int64) {
 	}
 }
 
-// giveBack makes messages visible again.
 func (f *fifoKeys) giveBack(keys ...int64) {
 	for _, key := range keys {
 		f.requeue(f.messages[key])
@@ -68,7 +65,7 @@ func (f *fifoKeys) expect(t *testing.T, limit int, want ...int64) {
 func TestTurnsOfGroups(t *testing.T) {
 	t.Parallel()
 	first := func(key int64) []*message { return []*message{{key: key}, {key: 100}} }
-	groups := []*group{ // in the order of their turns
+	groups := []*group{
 		{messages: first(3)},
 		{messages: first(7)},
 		{messages: first(2), behind: 7, given: 4},
@@ -99,22 +96,22 @@ func TestLockedGroups(t *testing.T) {
 	}
 }
 
-// A group waits for those of its messages that are out and were sent before, however these are settled.
+// A group waits for earlier messages in flight, in whatever order they are settled.
 func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("g", 1, 2, 3, 4)
 	f.expect(t, 3, 1, 2, 3)
-	f.expect(t, 10) // 4 waits
+	f.expect(t, 10) // 4 must wait
 	f.settle(2)
 	f.giveBack(3)
-	f.expect(t, 10) // 3 waits for 1, though 2 is settled
+	f.expect(t, 10) // 3 waits for 1, although 2 is settled
 	f.giveBack(1)
 	f.expect(t, 1, 1)
 	f.settle(1)
 	f.expect(t, 10, 3, 4)
 	f.giveBack(3)
-	f.expect(t, 10, 3) // and not for 4, which is behind it
+	f.expect(t, 10, 3) // but not for 4, which is behind it
 	f.settle(4, 3)
 	if len(f.groups) != 0 {
 		t.Errorf("%d groups are kept without messages", len(f.groups))
@@ -129,7 +126,7 @@ func TestWithdrawnMessageIsNotGivenOut(t *testing.T) {
 		f.expect(t, 3, 1, 2, 3)
 		f.giveBack(1, 2, 3)
 		f.withdraw(f.messages[at])
-		f.withdraw(f.messages[at]) // which is not queued any more
+		f.withdraw(f.messages[at]) // no longer queued
 		f.resume(f.messages[at])
 		var before []int64
 		for key := range at - 1 {
@@ -159,7 +156,7 @@ func TestDelayedGroupsBecomeReadyInTheOrderOfTheirDelays(t *testing.T) {
 	}
 }
 
-// The delay of a message ends the messages that a receive takes of its group.
+// A delayed message ends the messages that a receive takes from its group.
 func TestDelayWithinAGroup(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -190,7 +187,6 @@ func TestReceiveTakesItsLimit(t *testing.T) {
 	}
 }
 
-// An expired message is passed over, and those behind one that is dead-lettered wait until it has moved.
 func TestDecisionsWithinAGroup(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -204,7 +200,7 @@ func TestDecisionsWithinAGroup(t *testing.T) {
 	f.expect(t, 10, 5)
 }
 
-// A group that was given out has its next turn behind those with messages by then, in the order of giving out.
+// After a delivery, a group's turn is behind the groups that have messages then, in the order of deliveries.
 func TestGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -213,14 +209,14 @@ func TestGroupsTakeTurns(t *testing.T) {
 	f.put("c", 7, 8)
 	f.expect(t, 1, 1)
 	f.expect(t, 1, 4)
-	f.settle(4, 1) // b is ready first, and a was given out first
+	f.settle(4, 1) // b is ready first, but a was delivered first
 	f.expect(t, 1, 7)
 	f.expect(t, 1, 2)
 	f.expect(t, 1, 5)
 	f.put("d", 9)
 	f.settle(2)
 	f.put("e", 10)
-	f.expect(t, 10, 9, 3, 10) // a came back between d and e
+	f.expect(t, 10, 9, 3, 10) // a returned between d and e
 }
 
 func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
@@ -234,7 +230,7 @@ func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
 	f.expect(t, 10, 3, 2, 4)
 }
 
-// After a reset the messages are read again, and a group without any keeps its turn until all are.
+// After a reset, empty groups keep their turn until all messages have been read again.
 func TestTurnsAreKeptWhileMessagesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -281,7 +277,6 @@ func TestCompleteForgetsGroupsWithoutMessages(t *testing.T) {
 	}
 }
 
-// So many groups that memory would fill are not kept for their turns.
 func TestEmptyGroupsAreBounded(t *testing.T) {
 	t.Parallel()
 	for others, kept := range map[int]bool{maxEmptyGroups - 2: true, maxEmptyGroups - 1: false, maxEmptyGroups: false} {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// filterQueues makes a dead-letter queue with four letters, which died an hour apart.
+// filterQueues creates a dead-letter queue with four letters, dead-lettered an hour apart.
 func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) {
 	t.Helper()
 	work, dead = deadLetters(t, b, 0)
@@ -22,7 +22,7 @@ func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) 
 	for i, m := range []queue.Outgoing{
 		{Body: "apple", Attributes: []queue.Attribute{text("tenant", "a")}},
 		{Body: "banana", Attributes: []queue.Attribute{text("tenant", "b"), {Name: "tries", Type: "Number", Value: "3"}}},
-		// Where the name and the value of an attribute that is asked for are in another one.
+		// The name and value are in other attributes.
 		{Body: "apple pie", Attributes: []queue.Attribute{text("note", "tenant String a"), text("tenant", "c")}},
 		{Body: "100% <b>_'\"", Attributes: []queue.Attribute{text("tenant", "a")}},
 	} {
@@ -106,7 +106,7 @@ func TestFilterSelectsMessages(t *testing.T) {
 	})
 }
 
-// TestCountEndsInTime counts more rows than one read looks at, without time for a second one.
+// TestCountEndsInTime counts more rows than one read covers, with no time for a second read.
 func TestCountEndsInTime(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
@@ -162,7 +162,7 @@ func TestMoveTaskWithAFilterLeavesTheOthers(t *testing.T) {
 	})
 }
 
-// TestFilteredTaskGoesOnAfterARestart closes the broker in the middle of a paced deletion.
+// The broker is closed during a rate-limited deletion.
 func TestFilteredTaskGoesOnAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestFilteredTaskGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-// BenchmarkFilteredDeadLetters reports what a page, its count and a redrive of 100,000 dead letters cost.
+// BenchmarkFilteredDeadLetters measures a page, its count and a redrive of 100,000 dead letters.
 func BenchmarkFilteredDeadLetters(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -247,7 +247,6 @@ func BenchmarkFilteredDeadLetters(b *testing.B) {
 	}
 }
 
-// TestActsUpToAPlaceLeaveLaterMessages moves and purges the messages that were there when their number was read.
 func TestActsUpToAPlaceLeaveLaterMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
@@ -270,7 +269,7 @@ func TestActsUpToAPlaceLeaveLaterMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		send(t, work, body("later work")...)
-		one(t, work) // a message in flight is purged too
+		one(t, work) // in flight, purged too
 		if n, err := b.PurgeThrough(t.Context(), "work", through); n != 3 || err != nil {
 			t.Errorf("purged %d, %v", n, err)
 		}

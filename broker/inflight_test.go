@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// killed goes on with a copy of the files of a broker, as they are now: what kill -9 leaves.
+// killed reopens a copy of a broker's files as kill -9 would leave them.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -25,8 +25,8 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// TestReceiveJustBeforeAKillCounts: whatever a consumer got is received once more after a kill, however short before
-// that was; what waited, or was fetched by a worker and not posted, is not.
+// Messages received just before a kill count one more receive afterwards. Messages that were waiting, or fetched by a
+// worker but not posted, do not.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -44,7 +44,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 		tests := []struct {
 			name string
 			act  func(t *testing.T, q *Queue)
-			want int // the count of the receive after the kill
+			want int // receive count after the kill
 		}{
 			{"waiting", func(*testing.T, *Queue) {}, 1},
 			{"received", func(t *testing.T, q *Queue) { one(t, q) }, 2},
@@ -92,8 +92,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// TestPoisonMessageThatKillsAtOnceIsDeadLettered: it is received as often as its queue allows, with growing counts and
-// attempts, however soon after each receive the process is killed.
+// It is received until its maximum, with growing counts, however soon after each receive the process is killed.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {
@@ -123,7 +122,7 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
 				b = killed(t, b)
 			}
-			for range 5 { // what is only fetched is never dead-lettered
+			for range 5 { // fetching alone never dead-letters
 				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
 					t.Fatalf("received a fourth time: %+v", got)
 				}
@@ -135,8 +134,6 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	}
 }
 
-// TestUnpostedMessagesAreNeverDeadLetteredByKills: a worker that is killed again and again uses up nothing of what it
-// fetched and did not post, stored or not.
 func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -146,7 +143,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 		if got := receiveToPost(t, b.Queue("work")); got.ReceiveCount != 1 {
 			t.Fatalf("received %d times", got.ReceiveCount)
 		}
-		if i%2 == 0 { // the receive is in the store
+		if i%2 == 0 { // store the receive
 			live, err := b.queues.get("work")
 			if err != nil {
 				t.Fatal(err)
@@ -162,14 +159,14 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 		b = killed(t, b)
 		live, _ := b.queues.get("work")
 		live.mu.Lock()
-		for _, m := range live.index.held { // its visibility timeout ends
+		for _, m := range live.index.held { // expire the visibility timeout
 			live.changeVisibility(m, live.broker.clock.now(), 0)
 		}
 		live.mu.Unlock()
 	}
 }
 
-// TestMarksAreDroppedWithTheirReceives: no mark is left when all receives are stored, deleted or purged.
+// No marks remain once all receives are stored, deleted or purged.
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -213,7 +210,7 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	}
 }
 
-// TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount: a mark counts for the life of the store that wrote it, and whole.
+// Only complete marks of the same epoch count.
 func TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount(t *testing.T) {
 	t.Parallel()
 	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}
@@ -236,7 +233,7 @@ func TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount(t *testing.T) {
 	}
 }
 
-// BenchmarkMark marks and drops one receive after the other: what each message costs.
+// BenchmarkMark marks and drops one receive.
 func BenchmarkMark(b *testing.B) {
 	var k receiveMarks
 	if _, err := k.open(b.TempDir(), 1); err != nil {

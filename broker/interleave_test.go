@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter holds up the writer: requests wait until release is called.
+// blockWriter blocks the writer: requests wait until release is called.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -25,8 +25,7 @@ func blockWriter(t *testing.T, b *Broker) (release func()) {
 	}
 }
 
-// Two acts that take the same message away, both under way before either is on
-// disk: the message is counted once, whichever was first.
+// If two operations remove the same message concurrently, it is counted once.
 func TestActsMeet(t *testing.T) {
 	t.Parallel()
 	type stage struct {
@@ -40,8 +39,8 @@ func TestActsMeet(t *testing.T) {
 		"move":   func(t *testing.T, s stage) { s.b.Move(t.Context(), s.q.Name(), "other"+suffixOf(s.q), []string{s.id}) },
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
-		"expire": nil, // nothing but time does that
-		"show": func(t *testing.T, s stage) { // visible again, and received once too often
+		"expire": nil, // only time does that
+		"show": func(t *testing.T, s stage) { // visible again, and at its maximum receive count
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
 					`","maxReceiveCount":1}`})
@@ -103,8 +102,8 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication makes acts into one transaction, in order, and calls seen when it is committed and none of its
-// requests has been told.
+// holdPublication commits acts in one transaction, in order, and calls seen after the commit but before any request
+// is notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
@@ -125,7 +124,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	synctest.Wait()
 }
 
-// A message whose send is committed but not acknowledged is not there yet, for those who look at rows.
+// A committed but unacknowledged message is invisible to readers of rows.
 func TestARowCountsOnceItIsPublished(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,7 +157,7 @@ func TestARowCountsOnceItIsPublished(t *testing.T) {
 	})
 }
 
-// A message that is sent while the delay of its FIFO queue changes is counted once.
+// A message sent while the delay of its FIFO queue changes is counted once.
 func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -179,8 +178,7 @@ func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	})
 }
 
-// A message that is deleted while the window is read from a snapshot that still
-// has it does not come back.
+// A message deleted while the window is read from an earlier snapshot does not return.
 func TestDeletedDuringFill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -215,7 +213,7 @@ func TestDeletedDuringFill(t *testing.T) {
 	}
 }
 
-// A deleted message leaves nothing behind.
+// Nothing remains of a deleted message.
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -225,7 +223,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		q := create(t, b, "work", nil)
 		send(t, q, body("a", "b", "c")...)
 		msgs := take(t, q, 10)
-		time.Sleep(time.Second) // the receives are written down
+		time.Sleep(time.Second) // store the receives
 		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
 		if n, err := b.DeleteMessages(t.Context(), "work", []string{msgs[2].ID}); n != 1 || err != nil {
 			t.Error(n, err)

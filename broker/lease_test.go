@@ -41,7 +41,6 @@ func TestBrokerIsARegistry(t *testing.T) {
 	}, leases)
 }
 
-// What the registry holds is there after the file was opened again.
 func TestRegistryIsDurable(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), context.Background()

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// linearCall is one call of a client; linearState the messages of a queue that are not deleted, in their order.
+// linearCall is one call of a client.
 type linearCall struct{ act, id string }
 
 type linearMessage struct {
@@ -24,15 +24,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState has the messages of a FIFO queue in the order of their sequence numbers, the latest of which is last, and
-// those of a standard queue in that of their ids: one state has one form, so that the search for an order is short.
+// linearState holds the messages not deleted, in order of sequence number (FIFO) or ID (standard). The canonical form
+// keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step says whether a call may have had its result in a state, and what follows. A message in flight blocks those
-// behind it on a FIFO queue with one group. Sends to it take effect in the order of their sequence numbers.
+// step reports whether a call can have its result in a state, and returns the next state. On a FIFO queue, messages
+// in flight block later ones and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id
@@ -74,8 +74,7 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	return true, linearState{next, s.last}
 }
 
-// TestConcurrentCallsAreLinearizable records what concurrent clients of a queue see, and looks for an order of their
-// calls, one at a time, that explains it all.
+// Concurrent calls must have a sequential order that explains their results.
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -108,7 +107,7 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	}
 }
 
-// recordHistory lets four clients work on one queue and returns their calls with the times around them.
+// recordHistory runs four clients on a queue and returns their calls with start and end times.
 func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Operation) {
 	name, attrs, group := "q", map[string]string(nil), ""
 	if fifo {
@@ -124,7 +123,7 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 		clients.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
 			hour := time.Hour
-			held := map[string]string{} // receipt handles by message
+			held := map[string]string{} // by message
 			note := func(call linearCall, do func() string) {
 				called := time.Since(began)
 				output := do()
@@ -171,7 +170,6 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 	return history
 }
 
-// settle deletes a message, or makes it visible again.
 func settle(t *testing.T, q *Queue, remove bool, id, handle string, note func(linearCall, func() string)) {
 	if remove {
 		note(linearCall{"delete", id}, func() string {

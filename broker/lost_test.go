@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// logText is a log that can be read while it is written.
+// logText is a log that can be read concurrently.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -30,7 +30,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// lookAgain lets the guard look at the directory with the next send.
+// lookAgain makes the next send check the directory.
 func lookAgain(b *Broker) {
 	b.disk.mu.Lock()
 	defer b.disk.mu.Unlock()
@@ -44,8 +44,8 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// TestLostDataDirectoryRefusesSends: once the open files are not those at their paths, what the next start would not
-// find is refused, and receives and deletes go on; all is accepted again when the files are back.
+// While the open files are not the ones at their paths, sends and administration are refused, and receives and
+// deletes work. Everything works again when the files are back.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,8 +154,8 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// TestLostDataDirectoryIsLeftAlone: a stop neither touches the files that are at the path now, nor loses the messages of
-// a directory that was only moved, or of which only the log was removed.
+// Close does not touch the files now at the path, and keeps the messages if the directory was only moved or only the
+// log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("moved", func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Purged messages, expired deduplication ids and free pages are gone after a
-// while of idleness, and then nothing ticks any more.
+// After some idle time, purged messages, expired deduplication IDs and free pages are gone, and no timer runs.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +46,7 @@ func TestTidy(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		// What stays is the slack that is allowed, and little else.
+		// Only the allowed slack remains.
 		if after := size(); after > slackPages*4096+1<<20 || after > before/2 {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
@@ -79,7 +78,7 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// A writer that never rests still forgets deduplication ids, and returns the disk space of a backlog.
+// Even a busy writer removes deduplication IDs and returns a backlog's disk space.
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,14 +121,14 @@ func TestTidyWhileBusy(t *testing.T) {
 		if pages := integer(`PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
-		// Two a second, for five minutes and until the next look.
+		// Two a second for five minutes, and until the next step.
 		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}
 	})
 }
 
-// A log that became longer than usual is cut when it starts over, and what is reserved beside it with it.
+// A log that grew unusually long is truncated when it restarts, and the reserve file with it.
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,7 +143,7 @@ func TestLongLogIsCut(t *testing.T) {
 	}
 	wal := databaseName + "-wal"
 	fill := func() { send(t, q, slices.Repeat(body(strings.Repeat("x", 100_000)), queue.MaxBatch)...) }
-	reader := <-b.store.Load().reads // the log cannot start over while somebody reads from it
+	reader := <-b.store.Load().reads // a reader keeps the log from restarting
 	if err := reader.script(`BEGIN; SELECT count(*) FROM queues`); err != nil {
 		t.Fatal(err)
 	}

@@ -12,24 +12,24 @@ import (
 	"tendril/queue"
 )
 
-// modelTask is what the latest move task of the dead-letter queue should have done. What it moves is seen afterwards,
-// and checked against what it may and must move.
+// modelTask is the expected state of the latest move task. The moves are observed afterwards and checked.
 type modelTask struct {
 	handle        string
-	to            string // "" moves each message to where it came from
+	to            string // last arrival to move
 	rate          int
 	status        MoveStatus
-	last          int // the arrival up to which messages are moved
+	last          int // when it last made progress or restarted
 	moved, toMove int64
-	began, acted  time.Time // acted is when it last moved something, or was started anew
-	unknown       bool      // a message was there that does not say where it came from
-	// touched are groups of a FIFO queue of which a message was not visible all the time.
+	began, acted  time.Time // a message had no source
+	unknown       bool      // touched holds FIFO groups with a message that was not always visible.
+	// startMove starts a move task, either unlimited or with a rate at which no step coincides with another event.
 	touched map[string]bool
 }
 
 func (k *modelTask) running() bool { return k != nil && k.status == MoveRunning }
 
-// startMove starts a move task: paced so that no step comes at the same instant as anything else, or not paced.
+// lookAtMove checks and applies the moves since the last look. killed means that a kill may have lost the latest
+// visibility deadlines.
 func (m *model) startMove(t *rapid.T) {
 	k := &modelTask{status: MoveRunning, touched: map[string]bool{}, last: m.arrivals,
 		began: time.Now(), acted: time.Now(),
@@ -80,8 +80,7 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// lookAtMove takes over what the task has moved since the last look, and checks it. killed says that the process was
-// killed meanwhile, and may have forgotten until when messages of the last moment were in flight.
+// takeOver returns the moved messages in order.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -103,13 +102,13 @@ func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	}
 }
 
-// takeOver finds the messages that were moved, in the order in which they were.
+// groups with a remaining message
 func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	to := k.to
 	if to == "" {
 		to = modelWork
 	}
-	stay := map[string]bool{} // groups of which a message stays
+	stay := map[string]bool{} // checkEnd checks that an ended task moved everything it should have.
 	for _, x := range m.in(modelDead) {
 		s, err := m.b.Message(context.Background(), to+m.suffix, x.id)
 		if err != nil {
@@ -137,9 +136,9 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// checkEnd checks that a task that has ended left nothing behind that it should have moved.
+// FIFO: groups with a message that may stay
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	behind := map[string]bool{} // FIFO: groups of which a message rightly stays
+	behind := map[string]bool{}
 	left := false
 	for _, x := range m.in(modelDead) {
 		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {
@@ -158,7 +157,6 @@ func (m *model) checkEnd(t *rapid.T, k *modelTask) {
 	}
 }
 
-// moveTask returns what the broker says of the latest task.
 func (m *model) moveTask(t *rapid.T) MoveTask {
 	tasks, err := m.b.MoveTasks(m.b.ARN(modelDead+m.suffix), 1)
 	m.must(err)

@@ -10,21 +10,21 @@ import (
 	"tendril/queue"
 )
 
-// modelGroups are the tenants of the standard queues; "" stands for no tenant.
+// modelGroups are the tenants of standard queues; "" means none.
 var modelGroups = []string{"", "a", "b", "c"}
 
-// modelTenants is what makes receives of a standard queue fair: which tenants are noisy, and why.
+// modelTenants models fair receives: which tenants are noisy, and why.
 type modelTenants struct {
-	// known says that the noisy tenants are. They are not where the order of events of one instant decides, and where
-	// memory may not know that messages are gone.
+	// known is false if the set of noisy tenants depends on the order of simultaneous events, or on the broker's
+	// memory.
 	known bool
-	seen  bool // a message of a tenant was sent or received: from then on processing time is counted
+	seen  bool // a message of a tenant was seen, so processing time is counted
 	noisy map[string]bool
 	done  []modelFlight
-	row   int // messages of quiet tenants in a row while one of a noisy tenant waited
+	row   int // consecutive messages of quiet tenants while a noisy one waited
 }
 
-// modelFlight is a flight that has ended.
+// modelFlight is a completed flight.
 type modelFlight struct {
 	tenant string
 	at     time.Time
@@ -37,7 +37,7 @@ func (f *modelTenants) arrive(out []queue.Outgoing) {
 	f.seen = f.seen || slices.ContainsFunc(out, func(o queue.Outgoing) bool { return o.GroupID != "" })
 }
 
-// busy is the processing time of the flights that are asked for: it counts half after each half-life.
+// busy returns the decayed processing time of the selected flights.
 func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum float64) {
 	for _, d := range f.done {
 		if which(d) {
@@ -47,7 +47,7 @@ func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum fl
 	return sum
 }
 
-// ended notes flights of one queue that ended at one instant.
+// ended records flights of one queue that ended simultaneously.
 func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	if !f.seen {
 		f.known = f.known && !slices.ContainsFunc(m.in(flights[0].place), func(x *modelled) bool { return x.group != "" })
@@ -65,15 +65,15 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		const sure = 1 + 1e-9
 		switch {
 		case x.group == "":
-		case own > 0.1*all*sure: // whichever of them ended last
+		case own > 0.1*all*sure: // in any order of ending
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // it depends on which of them ended first
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // depends on the order of ending
 			f.known = false
 		}
 	}
 }
 
-// endFlights ends the flights whose time is over, in the order in which they end.
+// endFlights ends expired flights in order.
 func (m *model) endFlights(now time.Time) {
 	end := func(x *modelled) time.Time {
 		if expires := x.sentAt.Add(modelRetention); expires.Before(x.until) {
@@ -95,7 +95,7 @@ func (m *model) endFlights(now time.Time) {
 	}
 }
 
-// endFlightsOf ends the flights of messages of one queue now.
+// endFlightsOf ends the flights of messages of one queue.
 func (m *model) endFlightsOf(list ...*modelled) {
 	inFlight := slices.DeleteFunc(slices.Clone(list), func(x *modelled) bool { return x.until.IsZero() })
 	if len(inFlight) > 0 {
@@ -103,7 +103,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight counts the messages in flight of a queue, and those of one tenant.
+// inFlight counts the messages in flight of a tenant and of the queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -116,7 +116,7 @@ func (m *model) inFlight(place, tenant string) (own, all int) {
 	return own, all
 }
 
-// beganFlight notes that a message was received and is hidden.
+// beganFlight records that a message was received and hidden.
 func (m *model) beganFlight(x *modelled) {
 	f := m.tenants[x.place]
 	if own, all := m.inFlight(x.place, x.group); x.group != "" {
@@ -125,7 +125,7 @@ func (m *model) beganFlight(x *modelled) {
 	}
 }
 
-// beginFair returns the messages that a receive may give out. Noisy tenants without any are quiet again.
+// beginFair returns the messages that a receive may deliver. Noisy tenants without messages become quiet.
 func (m *model) beginFair(place string) (visible []*modelled) {
 	f := m.tenants[place]
 	for _, x := range m.in(place) {
@@ -141,8 +141,8 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks that messages come in a fair order: those of noisy tenants last, but for each tenth, and among
-// noisy tenants that with the fewest messages in flight first. waiting are the messages that could be given out.
+// expectFair checks the order of a receive: noisy tenants last, except for every tenth message, and among them the
+// tenant with the fewest messages in flight first. waiting are the messages that could be delivered.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {
@@ -152,14 +152,14 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	noisy := func(x *modelled) bool { return f.noisy[x.group] }
 	waiting = slices.DeleteFunc(waiting, func(x *modelled) bool {
 		moved := x.place != place
-		f.known = f.known && !(moved && noisy(x)) // when it was looked at is not known
+		f.known = f.known && !(moved && noisy(x)) // the time of the check is unknown
 		return moved
 	})
 	given := map[string]int{}
 	for _, got := range msgs {
 		i := slices.IndexFunc(waiting, func(x *modelled) bool { return x.id == got.ID })
 		if i < 0 {
-			return // received says what is wrong
+			return // received reports the error
 		}
 		x := waiting[i]
 		waiting = slices.Delete(waiting, i, i+1)
@@ -184,7 +184,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	}
 }
 
-// expectFewest checks that no other noisy tenant with messages has fewer in flight than that of a message.
+// expectFewest checks that no other noisy tenant with messages has fewer in flight.
 func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given map[string]int) {
 	own, _ := m.inFlight(x.place, x.group)
 	for _, other := range waiting {
@@ -196,7 +196,7 @@ func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given
 	}
 }
 
-// flood makes a tenant noisy by messages in flight.
+// flood makes a tenant noisy with messages in flight.
 func (m *model) flood(t *rapid.T) {
 	if m.fifo || rapid.IntRange(0, 3).Draw(t, "not now") > 0 {
 		t.Skip("no flood")

@@ -16,13 +16,13 @@ import (
 	"tendril/queue"
 )
 
-// TestModel runs random histories, restarts and kills among them, against a naive model of a queue, its dead-letter
-// queue and a third queue to which dead letters are moved.
+// TestModel runs random histories, including restarts and kills, against a simple model of a queue, its dead-letter
+// queue and a third queue.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fifo bool
-		tiny bool // memory holds so little that most of the queue is on disk
+		tiny bool // limit memory so that most messages are only on disk
 	}{{"standard", false, false}, {"fifo", true, false}, {"standard-tiny", false, true}, {"fifo-tiny", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -48,8 +48,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// fastDir is a directory in memory where there is one: histories are many, and
-// what they are about is not the disk.
+// fastDir is an in-memory directory if available, since the many histories do not test the disk.
 func fastDir(t interface{ Fatal(...any) }) string {
 	for _, parent := range []string{"/dev/shm", ""} {
 		if dir, err := os.MkdirTemp(parent, "broker"); err == nil {
@@ -61,17 +60,16 @@ func fastDir(t interface{ Fatal(...any) }) string {
 }
 
 const (
-	modelMax       = 3 // receives before a message is dead-lettered
+	modelMax       = 3 // maximum receive count
 	modelRetention = 60 * time.Second
 	modelWork      = "work"
 	modelDead      = "dead"
 	modelOther     = "other"
 )
 
-// modelPlaces are the queues.
 var modelPlaces = []string{modelWork, modelDead, modelOther}
 
-// model is what the queues should hold.
+// model is the expected contents of the queues.
 type model struct {
 	t        *rapid.T
 	b        *Broker
@@ -79,51 +77,50 @@ type model struct {
 	fifo     bool
 	tiny     bool
 	suffix   string
-	messages []*modelled // in the order of their arrival where they are
+	messages []*modelled
 	receipts []modelReceipt
 	sent     int
 	arrivals int
 	ledgers  map[string]*Ledger
 	copies   int
-	turns    map[string]*modelTurn // of FIFO groups that were given out, by queue and group
+	turns    map[string]*modelTurn // of FIFO groups with a delivery, by queue and group
 	given    int
-	task     *modelTask // the latest move task; nil before the first one
+	task     *modelTask // the latest move task, or nil
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn is when a FIFO group's next turn is: behind the groups that begin with an arrival up to behind.
+// modelTurn is the next turn of a FIFO group: behind groups that begin with an arrival up to behind.
 type modelTurn struct {
 	behind, given int
 	lastGiven     int // until behind is known
 }
 
-// modelled is a message of the model.
 type modelled struct {
 	id, body, group string
-	place           string // the queue that holds it
+	place           string
 	arrival         int
 	sentAt          time.Time
-	due             time.Time // end of its delay
-	until           time.Time // end of its flight; zero when it is not in flight
+	due             time.Time // end of the delay
+	until           time.Time // visibility deadline; zero if not in flight
 	since           time.Time // of the latest receive or change
 	received        time.Time
 	count, base     int
 	handle          string
 	deadAt          time.Time
-	dead            bool // was dead-lettered once, and says where it came from
-	flightForgotten bool // a kill forgot until when it was in flight
+	dead            bool // was dead-lettered, so it has a source
+	flightForgotten bool // a kill lost its visibility deadline
 	attempts        []string
-	attemptedAt     time.Time // when the last of these was recorded
+	attemptedAt     time.Time // of the latest attempt
 }
 
 type modelReceipt struct {
 	handle  string
 	m       *modelled
 	place   string
-	arrival int // of the message, which a move changes
+	arrival int // of the message; changed by moves
 }
 
-// there reports whether the message is where it was when the receipt was given.
+// there reports whether the message has not moved since the receipt was issued.
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
@@ -164,7 +161,7 @@ func (m *model) must(err error) {
 	}
 }
 
-// settle lets time pass in the model: flights end, messages expire.
+// settle applies the passage of time: flights end, messages expire.
 func (m *model) settle() {
 	now := time.Now()
 	m.endFlights(now)
@@ -176,7 +173,7 @@ func (m *model) settle() {
 			return false
 		}
 		if x.visible(now) {
-			m.tenants[x.place].known = false // memory may hold it still
+			m.tenants[x.place].known = false // it may still be in memory
 		}
 		m.ledgers[x.place].Expired++
 		x.place = ""
@@ -236,7 +233,7 @@ func (m *model) sendTo(t *rapid.T, place string, out []queue.Outgoing) {
 			if at.After(x.due) {
 				x.due = at
 			}
-			x.sentAt = x.due // its age and retention begin there
+			x.sentAt = x.due // its age and retention start then
 		}
 		m.messages = append(m.messages, x)
 		m.ledgers[place].Sent++
@@ -273,7 +270,7 @@ func (m *model) receiveFrom(t *rapid.T, place string, limit int, visibility time
 	}
 }
 
-// gaveOut notes that messages of a group were given out.
+// gaveOut records a delivery of a group.
 func (m *model) gaveOut(place, group string) {
 	turn := m.turns[place+"/"+group]
 	if turn == nil {
@@ -284,11 +281,9 @@ func (m *model) gaveOut(place, group string) {
 	turn.lastGiven = m.given
 }
 
-// over reports whether a message has used up its receives.
 func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
 
-// expectStandard checks that a receive gave what there was, up to its limit,
-// and moves to the dead-letter queue what the broker moved.
+// expectStandard checks that a receive returned all it could, and applies the broker's dead-lettering.
 func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	good, over := 0, 0
 	for _, x := range m.in(place) {
@@ -315,7 +310,6 @@ func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue
 	}
 }
 
-// dead moves a message of the model to the dead-letter queue.
 func (m *model) dead(x *modelled) {
 	m.arrivals++
 	x.place, x.base, x.deadAt, x.arrival, x.due, x.handle = modelDead, x.count, time.Now(), m.arrivals, time.Time{}, ""
@@ -327,7 +321,7 @@ func (m *model) dead(x *modelled) {
 	m.ledgers[modelDead].MovedIn++
 }
 
-// expectFIFO works out exactly what a receive should give.
+// expectFIFO computes the exact result of a receive.
 func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	var want []string
 	for {
@@ -344,8 +338,8 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// acceptFIFO checks what holds for any receive, however far it looked: each
-// group's messages in order from its first, unless one of it is in flight.
+// acceptFIFO checks properties of any receive: each group's messages in order from its first, unless one is in
+// flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	for _, x := range m.in(place) {
 		if _, err := m.b.Message(context.Background(), modelDead+m.suffix, x.id); err == nil && place == modelWork {
@@ -371,7 +365,7 @@ func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	}
 }
 
-// deliverable returns the messages of a group that may be given out now: those before the first one in flight.
+// deliverable returns a group's messages before the first one in flight.
 func (m *model) deliverable(place, group string) (list []*modelled) {
 	for _, x := range m.in(place) {
 		switch {
@@ -385,7 +379,7 @@ func (m *model) deliverable(place, group string) (list []*modelled) {
 	return list
 }
 
-// groups returns the groups that have something to give, in the order of their turns.
+// groups returns the groups with deliverable messages by turn.
 func (m *model) groups(place string) (groups []string) {
 	at := func(group string) (behind, given int) {
 		if turn := m.turns[place+"/"+group]; turn != nil && turn.given > 0 {
@@ -406,7 +400,7 @@ func (m *model) groups(place string) (groups []string) {
 	return groups
 }
 
-// takeTurns gives the groups that can be given out again their turns, and forgets those without messages.
+// takeTurns assigns turns to unlocked groups and drops empty ones.
 func (m *model) takeTurns() {
 	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
@@ -423,7 +417,7 @@ func (m *model) takeTurns() {
 	}
 }
 
-// passFIFO goes once through the groups that have something to give.
+// passFIFO visits each group with deliverable messages once.
 func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
 	for _, group := range m.groups(place) {
 		for _, x := range m.deliverable(place, group) {
@@ -440,7 +434,6 @@ func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*m
 	return diverted
 }
 
-// received checks one received message and notes the receive.
 func (m *model) received(t *rapid.T, place string, got *queue.Message, visibility time.Duration) {
 	i := slices.IndexFunc(m.messages, func(x *modelled) bool { return x.id == got.ID })
 	if i < 0 {
@@ -520,8 +513,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// sleep lets time pass. While a task moves messages it looks each time that anything else can happen: all else happens
-// at whole steps of it.
+// sleep lets time pass. While a task moves messages, it checks the task before any other event can happen.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -544,7 +536,7 @@ func (m *model) restart(t *rapid.T) {
 	m.lookAtMove(t, false)
 }
 
-// forgetOrder forgets what the broker knows of the order of messages only as long as it is open.
+// forgetOrder drops the order that the broker loses when it closes.
 func (m *model) forgetOrder() {
 	clear(m.turns)
 	for place := range m.tenants {
@@ -552,8 +544,7 @@ func (m *model) forgetOrder() {
 	}
 }
 
-// kill goes on with a copy of the files. No receive is forgotten; what was received or changed in the last moment may be
-// visible at once.
+// kill reopens a copy of the files. No receive is lost, but the latest ones may be visible at once.
 func (m *model) kill(t *rapid.T) {
 	synctest.Wait()
 	m.copies++
@@ -569,7 +560,7 @@ func (m *model) kill(t *rapid.T) {
 	}
 }
 
-// forget takes over what a kill forgot.
+// forget applies the losses of a kill.
 func (m *model) forget(t *rapid.T, x *modelled) {
 	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
 	m.must(err)
@@ -592,7 +583,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt records a failure of a message that was received, wherever it is by now.
+// attempt records a failed attempt of a received message, wherever it is now.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -604,7 +595,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans holds the attempts to the messages, once what was purged is cleaned up.
+// checkNoOrphans checks attempts against messages after purges are cleaned up.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -655,11 +646,10 @@ func (m *model) redrive(t *rapid.T) {
 	}
 }
 
-// moved moves a message of the model from the dead-letter queue to another one.
 func (m *model) moved(x *modelled, to string, at time.Time) {
 	m.arrivals++
 	x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = to, x.count, at, m.arrivals, time.Time{}, ""
-	x.due, x.deadAt = time.Time{}, time.Time{} // it is not a dead letter any more
+	x.due, x.deadAt = time.Time{}, time.Time{} // no longer a dead letter
 	m.ledgers[modelDead].MovedOut++
 	m.ledgers[to].MovedIn++
 }
@@ -679,7 +669,7 @@ func (m *model) remove(t *rapid.T) {
 	}
 }
 
-// check compares all that can be seen with the model.
+// check compares all visible state with the model.
 func (m *model) check(t *rapid.T) {
 	m.takeTurns()
 	m.checkMove(t)

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// deadLetters makes a queue with a dead-letter queue that holds so many dead letters.
+// deadLetters creates a queue with a dead-letter queue that holds n messages.
 func deadLetters(t *testing.T, b *Broker, n int) (work, dead *Queue) {
 	t.Helper()
 	dead = create(t, b, "dead", nil)
@@ -48,7 +48,6 @@ func startMove(t *testing.T, b *Broker, from, to string, rate int) string {
 	return handle
 }
 
-// lastMove returns the latest task of a queue.
 func lastMove(t *testing.T, b *Broker, name string) MoveTask {
 	t.Helper()
 	tasks, err := b.MoveTasks(b.ARN(name), 1)
@@ -58,7 +57,6 @@ func lastMove(t *testing.T, b *Broker, name string) MoveTask {
 	return tasks[0]
 }
 
-// wantError checks code and text of an error.
 func wantError(t *testing.T, err error, code, text string) {
 	t.Helper()
 	var refusal *queue.Error
@@ -224,7 +222,7 @@ func TestG7MoveTaskLeavesWhatIsInFlightOrHasNoSource(t *testing.T) {
 	})
 }
 
-// Rows that were purged lie on disk for a while.
+// Purged rows stay on disk for a while.
 func TestG7MoveTaskPassesOverWhatWasPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

@@ -2,6 +2,5 @@
 
 package broker
 
-// The race detector makes SQLite, translated to Go, ten times slower: what is
-// repeated is repeated less.
+// The race detector makes SQLite, translated to Go, ten times slower, so tests repeat less.
 const underRace = true

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// testRoom is the memory for one receive.
 type testRoom struct {
 	err  error
 	kept int64
@@ -18,8 +17,8 @@ type testRoom struct {
 func (r *testRoom) Acquire(context.Context) error { return r.err }
 func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
-// TestReceiveWithRoomStopsAtItsBytes: it brings fewer messages than were asked for, and keeps room for these, also
-// those of a file that was opened again. One that gets no room receives nothing.
+// A receive returns fewer messages and keeps memory for these, even after reopening. Without memory it returns
+// nothing.
 func TestReceiveWithRoomStopsAtItsBytes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// A message that was redriven begins anew: it is not a dead letter any more, was not
-// received yet, and its attempts count from one, while the receive count goes on.
+// A redriven message starts afresh, no longer a dead letter and with attempts from one; the receive count continues.
 func TestRedrivenMessageBeginsAnew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,7 +69,6 @@ func TestRedrivenMessageBeginsAnew(t *testing.T) {
 	}
 }
 
-// policy is a redrive policy.
 func policy(b *Broker, dead string, most int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, b.ARN(dead), most)
 }

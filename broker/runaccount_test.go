@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// A file of an earlier version says nothing of from when its tasks exist, until one gets another schedule.
+// The start of a task from an earlier version's file is unknown until its schedule changes.
 func TestTasksOfAnEarlierVersionHaveNoStart(t *testing.T) {
 	t.Parallel()
 	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDepth looks at what a deep queue costs: memory, a receive of ten in turns with one from a shallow queue, the
-// time to open it after kill -9, how fast it is drained, and the disk after that.
+// BenchmarkDepth measures a deep queue: memory, receives compared with a shallow queue, reopening after kill -9,
+// draining, and disk space.
 func BenchmarkDepth(b *testing.B) {
 	const shallow, calls = 100_000, 1000
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func BenchmarkDepth(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		left := int(ledger.Visible) // what was received and not deleted is hidden
+		left := int(ledger.Visible) // received messages that were not deleted are hidden
 		start = time.Now()
 		consume(b, q, left, 16, nil)
 		b.ReportMetric(float64(left)/time.Since(start).Seconds(), "drain-msg/s")
@@ -60,7 +60,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// breadth is how many queues or groups the benchmarks of many have: 10,000, or what TENDRIL_BENCH_BREADTH says.
+// breadth is the number of queues or groups: TENDRIL_BENCH_BREADTH, or 10,000.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -68,7 +68,7 @@ func breadth() int {
 	return 10_000
 }
 
-// inParallel calls f with each number below n, from 16 goroutines.
+// inParallel calls f with 0 to n-1 from 16 goroutines.
 func inParallel(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	const callers = 16
@@ -89,8 +89,8 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// BenchmarkQueues looks at what many queues cost, each with 20 messages: memory, the time to create one, a durable
-// send, a receive of ten, and the time to open them all after kill -9. It compares with a hundredth of them.
+// BenchmarkQueues measures many queues of 20 messages compared with a hundredth of them: memory, creation, durable
+// sends, receives, and reopening after kill -9.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -103,7 +103,6 @@ func BenchmarkQueues(b *testing.B) {
 	}
 }
 
-// manyQueues measures a broker with n queues.
 func manyQueues(b *testing.B, n int) map[string]float64 {
 	b.Helper()
 	ctx, figures := context.Background(), map[string]float64{}
@@ -139,8 +138,8 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// BenchmarkGroups compares a FIFO queue whose messages are of many groups with one of ten: a receive while groups
-// are free, one while nine of ten are locked by messages in flight, and a drain.
+// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives with unlocked groups, receives
+// with nine of ten groups locked, and draining.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
@@ -151,7 +150,7 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// manyGroups measures a FIFO queue with ten messages for each of the larger number of groups.
+// manyGroups measures a FIFO queue with the same number of messages for any number of groups.
 func manyGroups(b *testing.B, groups int) {
 	ctx := context.Background()
 	br := openBench(b)

@@ -29,7 +29,7 @@ func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t 
 		b = openDir(t, dir, nil)
 		q = b.Queue("work")
 		s := stateOf(t, b, "work", sent[0].ID)
-		due := at.Truncate(time.Second).Add(time.Second) // whole seconds, never early
+		due := at.Truncate(time.Second).Add(time.Second) // rounded up to whole seconds
 		if s.State != Delayed || !s.Until.Equal(due) || !s.SentAt.Equal(due) {
 			t.Errorf("after a restart %s until %s, sent %s; want delayed until %s", s.State, s.Until, s.SentAt, due)
 		}
@@ -72,7 +72,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 			{at("String", in.Format(time.RFC3339)), 3 * time.Hour},
 			{at("Number", fmt.Sprint(in.Unix())), 3 * time.Hour},
 			{at("Number.int", fmt.Sprint(in.Unix())), 3 * time.Hour},
-			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // in the past: the queue's delay
+			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // in the past, so the queue's delay applies
 			{at("Number", fmt.Sprint(time.Now().Unix()+10)), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+40)), 40 * time.Second},
 		} {
@@ -105,7 +105,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 func TestMessageNotBeforeNowIsSentNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := create(t, openDir(t, t.TempDir(), nil), "work", nil)
-		time.Sleep(303 * time.Millisecond) // between the times at which delays end
+		time.Sleep(303 * time.Millisecond) // between two steps of the delay grid
 		now := time.Now()
 		send(t, q, queue.Outgoing{Body: "a", NotBefore: now})
 		if got := one(t, q); !got.SentAt.Equal(now) {
@@ -167,11 +167,11 @@ func TestOldestAgePassesOverScheduledMessages(t *testing.T) {
 		}
 		want(0)
 		time.Sleep(time.Hour)
-		want(11 * time.Minute) // the scheduled one, since it is visible
+		want(11 * time.Minute) // the scheduled one, since it became visible
 	})
 }
 
-// More scheduled messages than a sweep looks at lie before one that expires.
+// An expired message lies behind more scheduled messages than a sweep reads.
 func TestSweepPassesOverScheduledMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, t.TempDir(), nil)

@@ -20,19 +20,19 @@ import (
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// runOf is the run of a task, n hours after runTime, with a message of this body.
+// runOf returns the run of a task n hours after runTime.
 func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
 	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// enqueueRun enqueues a run in a term of the lease "tasks", 0 for none.
+// enqueueRun enqueues a run in a term of the lease "tasks"; term 0 means no lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
 
-// lastRun is the time up to which a task is accounted for; zero for none.
+// lastRun returns the time up to which a task's runs are accounted for.
 func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
 	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
@@ -55,7 +55,7 @@ func holdLease(t testing.TB, b *Broker, version string, term int64, released boo
 	}
 }
 
-// runRows returns the noted runs: message ids by run ids.
+// runRows returns message IDs by run ID.
 func runRows(t testing.TB, b *Broker) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -94,7 +94,7 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The message is gone; the run is not made again for that.
+			// The run is not enqueued again although its message is gone.
 			again, err := enqueueRun(t.Context(), b, 0, run)
 			if !again.Already || err != nil || again.Sent != first {
 				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
@@ -106,8 +106,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// A run whose message was sent within the deduplication window, by whatever
-// way, is noted with that message.
+// A run whose message is a FIFO duplicate is recorded with the original message.
 func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -215,8 +214,7 @@ func TestEnqueueRefusals(t *testing.T) {
 	}
 }
 
-// Of many that enqueue the same run at once, one is first, and all are told its
-// message, also when their calls share a transaction.
+// If many enqueue the same run at once, all get the same message, even within one transaction.
 func TestOneRunOfMany(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -249,7 +247,7 @@ func TestOneRunOfMany(t *testing.T) {
 	}
 }
 
-// A run that comes to the disk after its queue has gone is not taken for made.
+// A run is not recorded if its queue was deleted before the commit.
 func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -275,7 +273,6 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	}
 }
 
-// Runs are on the disk before they are answered, leases and pauses too.
 func TestRegistryIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -290,7 +287,7 @@ func TestRegistryIsSynced(t *testing.T) {
 			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
 			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
-			for _, m := range take(t, q, 10) { // an unsynced commit, in between
+			for _, m := range take(t, q, 10) { // an unsynced commit in between
 				remove(t, q, m.ReceiptHandle)
 			}
 			before := fs.Syncs(walName)
@@ -301,8 +298,8 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// Whichever change of a file fails, a run is noted exactly if its message is
-// there, and a repeat with the same id leaves one of both.
+// Whichever file operation fails, a run is recorded exactly if its message is stored, and repeating it leaves one of
+// each.
 func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
@@ -327,8 +324,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce lets the n-th change of a file after the opening fail. It reports
-// whether there were so many, and whether a run was answered with an error.
+// enqueueOnce makes the n-th file operation after opening fail. It reports whether there were that many, and whether
+// a run failed.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -370,8 +367,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// compareRuns compares the noted runs with the messages, whose bodies are
-// their runs' ids.
+// compareRuns compares recorded runs with messages, which have the run's ID as body.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
@@ -390,7 +386,7 @@ func compareRuns(t *testing.T, b *Broker) {
 	checkLedgers(t, b)
 }
 
-// Old runs are forgotten, a few with each new one.
+// Each new run deletes a few expired ones.
 func TestOldRunsAreForgotten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -427,7 +423,7 @@ func TestOldRunsAreForgotten(t *testing.T) {
 	})
 }
 
-// A call ends with its context, whatever the disk does; the run may be made.
+// A call returns when its context is done, whatever the disk does; the run may be enqueued.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -453,7 +449,6 @@ func TestEnqueueEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A file of another format is refused, and left as it is.
 func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{1, oldestReadable - 1, schemaVersion + 1} {

@@ -21,10 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// TestScripts runs the scripts in testdata/scripts: what a queue does, as
-// pages to read. A section begins with "== title" and runs on a broker of its
-// own in virtual time; lines that begin with ">" are commands, the lines below
-// each its output. The commands are the methods of script.
+// TestScripts runs the scripts in testdata/scripts, which document the behavior of a queue. A section starts with "==
+// title" and has its own broker in virtual time. Lines starting with ">" are commands (methods of script), followed
+// by their output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -59,7 +58,6 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// runScript runs one section and returns it with the output it had.
 func runScript(t *testing.T, dir, body string) string {
 	s := &script{t: t, dir: dir, handles: map[string]string{}, ids: map[string]string{}}
 	s.open()
@@ -96,13 +94,12 @@ func runScript(t *testing.T, dir, body string) string {
 	return out.String()
 }
 
-// script is a running script.
 type script struct {
 	t       *testing.T
 	dir     string
 	opts    Options
 	b       *Broker
-	handles map[string]string // by label: h1, h2 in the order of receiving
+	handles map[string]string // by label: h1, h2 in order of receipt
 	ids     map[string]string // by body
 	pending chan func() []string
 	copies  int
@@ -117,7 +114,7 @@ func (s *script) open() {
 	s.b = b
 }
 
-// options splits words into those of the form name=value and the rest.
+// options separates words of the form name=value.
 func options(words []string) (opts map[string]string, rest []string) {
 	opts = map[string]string{}
 	for _, w := range words {
@@ -231,7 +228,7 @@ func (s *script) close() {
 	}
 }
 
-// kill goes on with the files as they are now, which is what kill -9 leaves.
+// kill reopens the files as kill -9 would leave them.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
@@ -280,7 +277,7 @@ func (s *script) bodyOf(id string) (string, bool) {
 	return "", false
 }
 
-// receive receives, and returns what shows the outcome.
+// receive starts a receive and returns a function that formats its result.
 func (s *script) receive(name string, opts map[string]string) func() []string {
 	n, err := strconv.Atoi(cmp.Or(opts["n"], "10"))
 	if err != nil {
@@ -349,7 +346,7 @@ func (s *script) receipts(labels []string) []string {
 	return out
 }
 
-// answers shows refused entries; nothing when all succeeded.
+// answers formats failed entries.
 func (s *script) answers(errs []error, labels []string) (out []string) {
 	for i, err := range errs {
 		if err != nil {
@@ -382,7 +379,7 @@ func (s *script) attributes(name string, wanted []string) []string {
 	return out
 }
 
-// ledger shows the account of a queue, or of all, without the zeros.
+// ledger formats the ledger of one or all queues without zeros.
 func (s *script) ledger(name string) []string {
 	l := s.b.TotalLedger()
 	if name != "" {
@@ -428,7 +425,7 @@ func (s *script) browse(name string, opts map[string]string) (out []string) {
 	return out
 }
 
-// idsOf turns bodies into message ids.
+// idsOf maps bodies to message IDs.
 func (s *script) idsOf(bodies []string) []string {
 	var out []string
 	for _, b := range bodies {

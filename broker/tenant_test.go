@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// sendFor sends n messages of a tenant, each with its name and number as the body.
+// sendFor sends n messages of a tenant with numbered bodies.
 func sendFor(t testing.TB, q *Queue, tenant string, n int) {
 	t.Helper()
 	for from := 0; from < n; from += 10 {
@@ -23,7 +23,6 @@ func sendFor(t testing.TB, q *Queue, tenant string, n int) {
 	}
 }
 
-// receipts returns those of messages.
 func receipts(msgs []queue.Message) (list []string) {
 	for _, m := range msgs {
 		list = append(list, m.ReceiptHandle)
@@ -31,7 +30,6 @@ func receipts(msgs []queue.Message) (list []string) {
 	return list
 }
 
-// of returns how many messages are of a tenant.
 func of(msgs []queue.Message, tenant string) (n int) {
 	for _, m := range msgs {
 		if m.GroupID == tenant {
@@ -45,7 +43,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		receives int // after which the tenant with many is noisy
+		receives int // receives until the large tenant is noisy
 		deleted  bool
 	}{{"by processing time", 1, true}, {"by messages in flight", noisyFlights / 10, false}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,8 +64,8 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// A noisy tenant has more messages than memory holds: those of others behind it are found, and those that arrive
-// later are received at once.
+// A noisy tenant has more messages than fit in memory: messages of others behind them are found, and later ones are
+// received at once.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -99,7 +97,7 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	})
 }
 
-// All messages of noisy and quiet tenants come once, however they are read.
+// Each message is delivered once, however it is read.
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -120,7 +118,7 @@ func TestFairQueueLosesNothing(t *testing.T) {
 			}
 			remove(t, q, receipts(msgs)...)
 		}
-		if round == 6 { // reads the window again
+		if round == 6 { // rereads the window
 			page, _, err := b.Browse(t.Context(), "work", BrowseRequest{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -229,7 +227,7 @@ func TestFairQueueNoisyTenantDoesNotStarve(t *testing.T) {
 	})
 }
 
-// Tenants with one message each, many more than memory keeps in mind.
+// Many more tenants than memory keeps, with one message each.
 func TestFairQueueForgetsTenants(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

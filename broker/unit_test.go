@@ -243,8 +243,7 @@ func TestDelays(t *testing.T) {
 
 func TestClockIgnoresWallSteps(t *testing.T) {
 	t.Parallel()
-	// The wall clock was stepped after the start: only the monotonic reading
-	// counts, and what is written stays anchored at the start.
+	// The wall clock was stepped after opening: stored times stay relative to the opening.
 	start := time.Now()
 	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
 	if now := c.now(); now < 0 || now > int64(time.Hour) {
@@ -273,7 +272,7 @@ func TestLine(t *testing.T) {
 	if !woken(a) || woken(b) {
 		t.Error("the first comes first")
 	}
-	l.leave(a) // it did not look: the next one has to
+	l.leave(a) // it leaves without looking, so the next one must look
 	if !woken(b) || woken(c) {
 		t.Error("a wake-up was lost")
 	}

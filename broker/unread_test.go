@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// unread gives a message back as if it had not been received.
+// unread returns a message as not delivered.
 func unread(t testing.TB, q *Queue, m queue.Message) {
 	t.Helper()
 	change := queue.VisibilityChange{ReceiptHandle: m.ReceiptHandle, Unread: true}
@@ -16,8 +16,8 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 	}
 }
 
-// What was given back unread was not received, also after a restart; and a
-// message in flight then keeps its receipt, though the count is behind its serial.
+// A message returned unread was not received, even after a restart. A later receipt handle stays valid although the
+// receive count is below its serial.
 func TestUnreadHoldsOverARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

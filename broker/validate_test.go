@@ -27,7 +27,7 @@ func TestCheckOutgoing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    queue.Outgoing
-		want string // code and the beginning of the message; "" for accepted
+		want string // At any position.
 	}{
 		{"plain", queue.Outgoing{Body: "x"}, ""},
 		{"no body", queue.Outgoing{},
@@ -118,7 +118,7 @@ func TestValidText(t *testing.T) {
 		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false},
 		{"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
 	} {
-		// Wherever it lies among other characters.
+		// A bad entry does not affect the others.
 		for before := range 20 {
 			for _, after := range []int{0, 1, 9} {
 				text := strings.Repeat("a", before) + c.text + strings.Repeat("b", after)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// attributesOf are n attributes of a message, sorted by name.
+// attributesOf returns n message attributes sorted by name.
 func attributesOf(n int) (all []Attribute) {
 	for i := range n {
 		all = append(all, Attribute{Name: fmt.Sprint("a", i), Type: "Number", Value: fmt.Sprint(i)})
@@ -31,7 +31,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		message Message
 		failure func(*Failure)
 		fifo    bool
-		want    func(*Failure) // what the attribute says, where that is not the failure
+		want    func(*Failure) // the attribute's content, if it differs from the failure
 		refused bool
 	}{
 		{name: "body, attributes, group of a tenant and trace header stay",
@@ -107,7 +107,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into the attribute is no failure, and leaves the other attributes.
+// Content from another sender is ignored, and other attributes are kept.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -124,7 +124,8 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzReasonIsTextThatSQSTakes: whatever the app answers, the attribute is JSON of characters that SQS takes, and fits.
+// FuzzReasonIsTextThatSQSTakes checks that the attribute is valid JSON of permitted characters and fits, for any
+// response.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("status 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

@@ -7,21 +7,21 @@ import (
 	"tendril/queue"
 )
 
-// Errors of a queue have the codes of SQS.
+// A queue's errors have the codes of SQS.
 func ExampleError() {
 	err := fmt.Errorf("sending: %w", queue.Errorf(queue.CodeStorageFull, "The disk is full."))
 	fmt.Println(errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}))
 	// Output: true
 }
 
-// The attributes of a message count towards its size.
+// A message's attributes count towards its size.
 func ExampleOutgoing_Size() {
 	m := queue.Outgoing{Body: "resize 17", Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "image"}}}
 	fmt.Println(m.Size(), "of", queue.MaxMessageSize, "bytes")
 	// Output: 24 of 1048576 bytes
 }
 
-// A redrive policy names the dead-letter queue by its ARN.
+// A redrive policy contains the ARN of the dead-letter queue.
 func ExampleParseRedrivePolicy() {
 	name, most := queue.ParseRedrivePolicy(`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:failed","maxReceiveCount":3}`)
 	fmt.Println(name, most)

@@ -117,7 +117,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// codeOf is the code of an error of the queue, "" of nil.
+// codeOf returns the code of a queue error, or "".
 func codeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

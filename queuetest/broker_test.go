@@ -11,10 +11,8 @@ import (
 	"tendril/queuetest"
 )
 
-// The suite against the embedded queue, twice: in process and in virtual time,
-// where hours pass at once; and through the SQS protocol on a real socket,
-// with the adapter for Amazon SQS on the other end. What passes the first and
-// fails the second is lost on the wire.
+// The suite runs twice against the embedded queue: in process and in virtual time, and over the SQS protocol with the
+// adapter for Amazon SQS. A check that fails only in the second run points to the wire.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
@@ -56,7 +54,7 @@ func (s brokerServer) Handle(name string) queuetest.Queue {
 	return brokerQueue{s.Queue(name), s.Broker}
 }
 
-// brokerQueue adds what an operator may do to a broker's queue.
+// brokerQueue adds operator actions to a broker's queue.
 type brokerQueue struct {
 	*broker.Queue
 	b *broker.Broker

@@ -9,7 +9,7 @@ import (
 	"tendril/queuetest"
 )
 
-// consume is the code under test: it receives a message, works on it, and deletes it.
+// consume is the code under test: it receives, processes and deletes a message.
 func consume(ctx context.Context, q *queuetest.Fake) error {
 	messages, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1})
 	if err != nil || len(messages) == 0 {
@@ -21,7 +21,7 @@ func consume(ctx context.Context, q *queuetest.Fake) error {
 	return nil
 }
 
-// A fake fails on command, so a test sees what its code does about it.
+// A fake fails on command, so a test sees how its code reacts.
 func ExampleFake() {
 	ctx := context.Background()
 	q := queuetest.NewFake(&queuetest.FakeOptions{Visibility: time.Nanosecond})

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// fakeHarness adds the calls that most tests make to a fake.
+// fakeHarness adds common calls to a fake.
 type fakeHarness struct {
 	*Fake
 	t *testing.T
@@ -34,7 +34,7 @@ func (f fakeHarness) send(groups ...string) {
 	}
 }
 
-// get receives up to n messages without waiting and wants these ids.
+// wantReceived receives up to n messages without waiting and checks their IDs.
 func (f fakeHarness) wantReceived(n int, visibility time.Duration, want ...string) []queue.Message {
 	f.t.Helper()
 	msgs, err := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: n, Visibility: &visibility})
@@ -166,7 +166,7 @@ func TestFakeFIFOGroups(t *testing.T) {
 		if err := f.deleteOne(msgs[0].ReceiptHandle); err != nil {
 			t.Error(err)
 		}
-		f.wantReceived(10, time.Second) // the second still locks its group
+		f.wantReceived(10, time.Second) // the second one still locks its group
 		time.Sleep(10 * time.Second)
 		for name, err := range map[string]error{"delete": f.deleteOne(msgs[1].ReceiptHandle),
 			"change": f.changeOne(msgs[1].ReceiptHandle, time.Minute)} {

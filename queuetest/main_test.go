@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain lets the checks that wait for a real clock wait at the same time, unless the caller said how many.
+// TestMain lets the checks that wait for a real clock run in parallel, unless -parallel is set.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

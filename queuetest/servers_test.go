@@ -7,7 +7,7 @@ import (
 	"tendril/queuetest"
 )
 
-// TestServersConform runs the suite with the adapter against servers of SQS that others wrote.
+// TestServersConform runs the suite with the adapter against third-party SQS servers.
 func TestServersConform(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -16,27 +16,27 @@ func TestServersConform(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		start   func(testing.TB) (endpoint string)
-		account string // part of the URL of a queue
+		account string // in queue URLs
 		differs map[string]string
 	}{
 		{"moto", func(t testing.TB) string { return testpeer.Moto(t, "sqs") }, "123456789012", motoDiffers},
 		{"ElasticMQ", testpeer.ElasticMQ, "000000000000", elasticMQDiffers},
 		{"MiniStack", testpeer.MiniStack, "000000000000", miniStackDiffers},
 	} {
-		t.Run(c.name, func(t *testing.T) { // one server after the other: each is busy with the checks at once
+		t.Run(c.name, func(t *testing.T) { // one server at a time: each is busy with parallel checks
 			endpoint := c.start(t)
 			server := openSQS(t, endpoint, endpoint+"/"+c.account+"/")
 			suite := queuetest.Suite{
 				Start:   func(testing.TB) queuetest.Server { return server },
 				Differs: c.differs,
-				Repeats: c.name == "moto", // its threads share no lock between "is it visible?" and hiding it
+				Repeats: c.name == "moto", // motoDiffers lists moto's deviations from SQS.
 			}
 			suite.Run(t)
 		})
 	}
 }
 
-// motoDiffers is what moto does otherwise than SQS.
+// elasticMQDiffers lists ElasticMQ's deviations from SQS.
 var motoDiffers = map[string]string{
 	"queue: a standard queue has no attributes for high throughput":         "they are accepted",
 	"C4 dead letters: without a count there are ten receives":               "the policy is refused",
@@ -71,7 +71,7 @@ var motoDiffers = map[string]string{
 	"queue: attributes out of range are refused":        "values are not checked",
 }
 
-// elasticMQDiffers is what ElasticMQ does otherwise than SQS.
+// miniStackDiffers lists MiniStack's deviations from SQS.
 var elasticMQDiffers = map[string]string{
 	"G6 queue: booleans in any case, returned in lower case":          "FifoQueue True is no FIFO queue",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",

@@ -12,7 +12,7 @@ import (
 type sqsServer struct {
 	t         testing.TB
 	sqs       *aws.SQS
-	queueBase string // what every queue URL begins with
+	queueBase string // prefix of every queue URL
 }
 
 // openSQS points the adapter at a server.

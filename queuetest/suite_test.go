@@ -69,8 +69,7 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
-// forgetful is a queue that takes everything, keeps nothing, finds nothing
-// wrong and is slow: every check must notice.
+// brokenQueue accepts everything, stores nothing, reports no errors and is slow: every check must notice.
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// signedClient is the AWS SDK's client with a key pair; it calls the server as queue.internal, whatever the URL.
+// signedClient is an AWS SDK client with a key pair that signs for the host queue.internal, whatever the URL.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -40,7 +40,7 @@ func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	})
 }
 
-// code is the code of an error that the SDK returns; "" for none.
+// code returns the code of an SDK error, or "".
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -49,8 +49,7 @@ func code(err error) string {
 	return ""
 }
 
-// TestSignedRequests: with a file of credentials the SDK's requests are accepted by their signatures, whatever host
-// they name, and each key pair does what it may.
+// Requests signed with keys of a credentials file are accepted for any host, and each key pair has its own rights.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -146,7 +145,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// TestConfinedKeyPairCannotMoveMessagesToOtherQueues: a redrive policy needs a right to its target too.
+// A redrive policy requires a right to its target.
 func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -191,7 +190,7 @@ func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	}
 }
 
-// TestTLSOnlyPolicyIsExplainedAndCanBeRepaired over http, by the owner and by a key pair with every right.
+// Over HTTP, by the owner and by a key pair with every right.
 func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -213,7 +212,7 @@ func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	mustCall(t, h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
 }
 
-// TestSocketsAnswerToAnyHost: no web page reaches a unix socket, so that clients may write any host.
+// Web pages cannot reach a Unix socket.
 func TestSocketsAnswerToAnyHost(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -235,8 +234,7 @@ func TestSocketsAnswerToAnyHost(t *testing.T) {
 	}
 }
 
-// TestSignedQueryRequests: a request of the Query protocol is signed in its headers or in its URL, as the SDK's own
-// signer does it.
+// Query requests may be signed in headers or in the URL.
 func TestSignedQueryRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -295,8 +293,7 @@ func TestSignedQueryRequests(t *testing.T) {
 	}
 }
 
-// TestRegistryAsksForItsToken: on loopback any local user can call the endpoint, and only who knows the token can
-// lead or enqueue runs; the queues are open as before.
+// Any local user can call a loopback endpoint, so leading and enqueueing runs require the token; queues remain open.
 func TestRegistryAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
@@ -322,7 +319,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	mustCall(t, h, "ListQueues", "{}")
 }
 
-// TestRegistryOfSignedRequests: where requests are signed, a key pair with every right takes the place of the token.
+// With signed requests, a key pair with every right replaces the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -356,8 +353,8 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 }
 
-// TestRegistryTokenGoesToNoImpostor: what listens on the port of a tendril serve that ended does not get the token, and
-// neither does an older version, unless it is trusted on request.
+// A program on the port of a stopped tendril serve does not get the token, nor does an older version, unless trusted
+// explicitly.
 func TestRegistryTokenGoesToNoImpostor(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

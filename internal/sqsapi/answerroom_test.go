@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// testMemory is room for answers.
 type testMemory struct {
 	free, least int64
 }
@@ -25,7 +24,7 @@ func (m *testMemory) Acquire(_ context.Context, bytes int64) error {
 
 func (m *testMemory) Release(bytes int64) { m.free += bytes }
 
-// TestReceiveTakesMemoryForItsAnswer until it was written. Without memory nothing is received, and nothing counts.
+// Memory is held until the response is written. Without memory nothing is received or counted.
 func TestReceiveTakesMemoryForItsAnswer(t *testing.T) {
 	t.Parallel()
 	memory := &testMemory{}

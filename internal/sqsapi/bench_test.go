@@ -20,14 +20,11 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks compare with a server that reads the same request and
-// answers at once with a canned reply, in turns in the same run, so that the
-// figure does not depend on the machine: "%canned" is our rate as a share of
-// its, and "%canned-cpu" the same for processor time, which other load on the
-// machine and a slow disk leave alone. Both include the client. Run them with
-// -cpu 1 to have client and server on one core.
+// The benchmarks alternate with a server that reads the same request and sends a canned reply, so that results do not
+// depend on the machine. "%canned" is our rate relative to it, and "%canned-cpu" the same for processor time, which
+// other load and a slow disk do not affect. Both include the client. Run them with -cpu 1 to put client and server on
+// one core.
 
-// benchBody is a message of 200 bytes with two attributes.
 var benchBody = strings.Repeat("x", 200)
 
 const benchAttributes = `"MessageAttributes":{"kind":{"DataType":"String","StringValue":"thumbnail"},"size":{"DataType":"Number","StringValue":"200"}}`
@@ -56,7 +53,7 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// call sends a request of the JSON protocol, or of the Query protocol when action is "".
+// call sends a request of the JSON protocol, or of the Query protocol if action is "".
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -80,7 +77,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned answers each action with one reply, recorded from our own server.
+// canned replies to each action with one recorded response of our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -98,7 +95,7 @@ func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-// bench holds both servers.
+// bench has both servers.
 type bench struct {
 	h          *Handler
 	ours, fake *wire
@@ -112,7 +109,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call is one call to our server; its reply becomes the canned one.
+// call calls our server; its response becomes the canned one.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -121,15 +118,15 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// compare runs work of n steps in turns on both servers and reports the
-// share. prepare runs before each of our turns and is not counted.
+// compare runs n steps alternately on both servers and reports the ratio. prepare runs before each of our turns,
+// untimed.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
 	b.ReportMetric(100*cpuShare, "%canned-cpu")
 }
 
-// inTurns returns how much time and processor time the other work takes as a share of ours.
+// inTurns returns the time and processor time of other relative to ours.
 func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
@@ -155,7 +152,6 @@ func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share,
 	return float64(spentFake) / float64(spent), float64(cpuFake) / float64(cpu)
 }
 
-// cpuTime is the processor time that the process has used.
 func cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -164,7 +160,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// fill puts n messages into the queue without the wire.
+// fill sends n messages without the wire.
 func (s *bench) fill(b *testing.B, n int) {
 	batch := make([]queue.Outgoing, queue.MaxBatch)
 	for i := range batch {
@@ -181,7 +177,6 @@ func (s *bench) fill(b *testing.B, n int) {
 	}
 }
 
-// each runs n steps from callers goroutines.
 func each(callers, n int, step func()) {
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -245,7 +240,6 @@ func BenchmarkReceiveDelete(b *testing.B) {
 	}
 }
 
-// receiveDelete receives n messages and deletes them.
 func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string) []byte, n int) {
 	answer := call(b, "ReceiveMessage",
 		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MaxNumberOfMessages":`+strconv.Itoa(n)+
@@ -270,8 +264,7 @@ func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string
 		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
 }
 
-// handlesIn finds receipt handles at little cost, so that the client does not
-// hide what the servers differ in.
+// handlesIn finds receipt handles cheaply, so that the client's cost does not hide the servers' difference.
 func handlesIn(answer string) (handles []string) {
 	const key = `"ReceiptHandle":"`
 	for {
@@ -284,8 +277,8 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// BenchmarkQuery does the same in both protocols, in turns, and reports how much more the Query protocol
-// takes: "xJSON-cpu" is its processor time divided by that of JSON, client included.
+// BenchmarkQuery alternates between both protocols. "xJSON-cpu" is the processor time of Query relative to JSON,
+// including the client.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"send/single", "SendMessage", sendBody()},
@@ -319,7 +312,7 @@ func (s *bench) report(b *testing.B, prepare func(n int), inQuery, inJSON func(n
 	b.ReportMetric(1/cpuShare, "xJSON-cpu")
 }
 
-// formOfJSON writes a request in the Query protocol.
+// formOfJSON converts a request to the Query protocol.
 func formOfJSON(b *testing.B, action, body string) string {
 	request := sqsActions()[action].request()
 	if err := decodeByLibrary([]byte(body), request); err != nil {
@@ -360,8 +353,7 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	s.ours.call(b, "", action+to+form.String())
 }
 
-// BenchmarkEncode compares the hand-written encoder of ReceiveMessage with
-// the standard one on ten messages, digests included in both.
+// BenchmarkEncode compares the hand-written and the standard encoder on ten messages, including digests.
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
@@ -428,8 +420,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal is the least that a durable server does beside answering: one goroutine appends what has come to a file, in
-// one write, waits for the disk, and tells all callers.
+// journal is the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
+// the disk, and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled
@@ -445,7 +437,7 @@ func newJournal(b *testing.B) *journal {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Overwriting what is there costs no change of the file's metadata.
+	// Overwriting does not change the file's metadata.
 	if _, err := file.Write(make([]byte, 16<<20)); err != nil {
 		b.Fatal(err)
 	}
@@ -487,8 +479,8 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
-// BenchmarkSender compares the sends of one caller with one call of the server that only answers and one sync in a row,
-// which is the least that a durable send over the wire takes. O_DSYNC makes a write wait for the disk.
+// BenchmarkSender compares one caller's sends with the canned server plus one sync, the minimum of a durable send
+// over the wire. O_DSYNC makes a write wait for the disk.
 func BenchmarkSender(b *testing.B) {
 	s := newBench(b)
 	s.call(b, "SendMessage", sendBody())
@@ -512,8 +504,8 @@ func BenchmarkSender(b *testing.B) {
 	b.ReportMetric(100*cpuShare, "%row-cpu")
 }
 
-// BenchmarkLeast compares that server with the one that only answers: no durable server behind net/http has more of it
-// on this machine.
+// BenchmarkLeast compares the journal with the canned server: the upper limit of durable servers using net/http on
+// this machine.
 func BenchmarkLeast(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"single/16", "SendMessage", sendBody()},

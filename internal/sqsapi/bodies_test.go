@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// stalled gives its text and then nothing until it is closed.
+// stalled returns its text and then blocks until it is closed.
 type stalled struct {
 	io.Reader
 	closed, waits chan struct{}
@@ -30,8 +30,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// TestBodiesThatWaitForRoomCostLittle: a body that announces 6 MB gets a buffer of that size only when there is room
-// for it.
+// A body announced with 6 MB gets a buffer of that size only once memory is available.
 func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)
@@ -48,11 +47,11 @@ func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 		requests.Go(func() { server.ServeHTTP(httptest.NewRecorder(), r) })
 	}
 	post(strings.Repeat("x", 100<<10))
-	<-waits // the first has all the room
+	<-waits // the first holds all the memory
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range many {
-		post(strings.Repeat("x", 4<<10)) // and one byte more would ask for room
+		post(strings.Repeat("x", 4<<10)) // one more byte would require memory
 	}
 	for range many {
 		<-waits
@@ -64,7 +63,6 @@ func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 	}
 }
 
-// TestBuffersAreAsLargeAsAnnounced reads a body of which more arrives than is read before its announced length counts.
 func TestBuffersAreAsLargeAsAnnounced(t *testing.T) {
 	t.Parallel()
 	const length = 3 << 20

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestG13FIFOReceiptEndsWithItsVisibility: a FIFO receipt deletes and changes a message until its visibility timeout
-// ends, and is refused from that moment on: in both protocols, alone and in a batch.
+// A FIFO receipt handle deletes and changes a message until its visibility timeout expires, and is rejected
+// afterwards, in both protocols, alone and in a batch.
 func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ action, json, query string }{
@@ -56,7 +56,7 @@ func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	}
 }
 
-// receiveFIFO makes a FIFO queue, and returns the receipt of a message that is hidden for a second.
+// receiveFIFO creates a FIFO queue and returns the receipt handle of a message hidden for a second.
 func receiveFIFO(t *testing.T, h *Handler, name string) (handle string) {
 	t.Helper()
 	mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"FifoQueue":"true"}}`)

@@ -105,7 +105,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 	}
 }
 
-// What strings contain does not count for the bounds, also behind a quotation mark that is escaped.
+// The contents of strings, even after an escaped quotation mark, do not count.
 func TestBoundsPassOverStrings(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
@@ -119,14 +119,13 @@ func TestBoundsPassOverStrings(t *testing.T) {
 
 func TestMostValues(t *testing.T) {
 	t.Parallel()
-	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // the object, the list, and what commas divide
+	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // the object, the list and the elements
 	if err := decodeJSON([]byte(body), new(sendMessageRequest)); err != nil {
 		t.Error(err)
 	}
 }
 
-// FuzzDecode feeds the wire decoder of every action. It must refuse or
-// accept, but accept only JSON, keep text intact and stay within its bounds.
+// FuzzDecode checks that the decoder of every action accepts only JSON, keeps text intact and respects its limits.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,
@@ -169,8 +168,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkSameAsStandard holds the decoder to the one of the standard library: what it accepts, that
-// one reads in the same way, unless a parameter is there twice.
+// checkSameAsStandard checks that accepted requests decode like in the standard library, unless they have duplicates.
 func checkSameAsStandard(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours := action.request()
@@ -186,12 +184,11 @@ func checkSameAsStandard(t *testing.T, body []byte, action action) {
 	}
 }
 
-// decodeJSON decodes a request of any type.
 func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// decodeByLibrary is decodeJSON by the library that is its oracle: the next version of encoding/json.
+// decodeByLibrary is the reference: the next version of encoding/json.
 func decodeByLibrary(body []byte, request any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -200,7 +197,7 @@ func decodeByLibrary(body []byte, request any) error {
 		jsonv1.MatchCaseSensitiveDelimiter(true), jsonv1.ParseBytesWithLooseRFC4648(true))
 }
 
-// UnmarshalJSONFrom is how the library reads attributes.
+// UnmarshalJSONFrom decodes attributes for the library.
 func (l *attributeList) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	var object map[string]*messageAttribute
 	err := jsonv2.UnmarshalDecode(from, &object)
@@ -208,7 +205,7 @@ func (l *attributeList) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	return err
 }
 
-// UnmarshalJSON is how the standard library reads attributes.
+// UnmarshalJSON decodes attributes for the standard library.
 func (l *attributeList) UnmarshalJSON(text []byte) error {
 	var object map[string]*messageAttribute
 	err := json.Unmarshal(text, &object)
@@ -216,7 +213,7 @@ func (l *attributeList) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// attributesOf returns the attributes of an object, whose values may be nil.
+// attributesOf converts an object, whose values may be nil.
 func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	if object != nil {
 		l = attributeList{}
@@ -232,7 +229,7 @@ func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	return l
 }
 
-// decodeCase is a request, and whether it is to be accepted.
+// decodeCase is a request and whether it is accepted.
 type decodeCase struct {
 	action, body string
 	accepted     bool
@@ -298,8 +295,8 @@ func decodeCases() []decodeCase {
 	}
 }
 
-// checkSameAsLibrary holds the decoder to the library: it accepts the same requests, within its bounds, and reads them
-// alike. Where a parameter is there twice, they may differ in what they keep of the first.
+// checkSameAsLibrary checks that decoder and library accept the same requests within the limits, and decode them
+// alike except for duplicates.
 func checkSameAsLibrary(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours, library := action.request(), action.request()

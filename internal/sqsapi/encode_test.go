@@ -10,8 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// wireReceived is the response of ReceiveMessage as the standard encoder
-// writes it, to compare the hand-written encoder with.
+// wireReceived is the response of ReceiveMessage for the standard encoder.
 type wireReceived struct {
 	Messages []wireMessage `json:",omitempty"`
 }
@@ -32,7 +31,7 @@ type wireAttribute struct {
 	DataType    string
 }
 
-// standardReceived builds the standard form of a response.
+// standardReceived converts a response.
 func standardReceived(r *receiveMessageResponse) wireReceived {
 	var wire wireReceived
 	for _, m := range r.received {
@@ -136,7 +135,7 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 	})
 }
 
-// TestAnswersAreThoseOfTheStandardEncoder, also those that have an encoder of their own.
+// The hand-written encoders match the standard one.
 func TestAnswersAreThoseOfTheStandardEncoder(t *testing.T) {
 	t.Parallel()
 	full := accepted{"body", "attributes", "system", "id", "1"}

@@ -18,8 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// TestA1A2A3ErrorTable holds the names and statuses that Amazon's model and its
-// recorded answers give to each kind of refusal.
+// Names and statuses match Amazon's model and recorded responses.
 func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -67,7 +66,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
 		codeEncoding, codeInternal} {
-		delete(left, code) // these reach no action: TestA1A5A8Envelope has them
+		delete(left, code) // do not reach an action; see TestA1A5A8Envelope
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
@@ -181,8 +180,7 @@ func TestA1A5A8Envelope(t *testing.T) {
 	}
 }
 
-// Of a body that is announced as too large nothing is read, and one of unknown
-// length is cut at the limit.
+// A body announced as too large is not read; one of unknown length is cut off at the limit.
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -198,7 +196,6 @@ func TestLargeBodiesAreNotRead(t *testing.T) {
 	}
 }
 
-// spaces is an endless body.
 type spaces struct{ read int }
 
 func (s *spaces) Read(p []byte) (int, error) {
@@ -206,8 +203,8 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// The largest message fits however its JSON is written, and a million escapes
-// take no longer than as many letters: this test would take minutes otherwise.
+// The largest message fits in any JSON encoding, and a million escapes are as fast as letters: with quadratic
+// decoding this test would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -221,7 +218,6 @@ func TestLargestMessageInItsLongestForm(t *testing.T) {
 	}
 }
 
-// TestEncodedBodiesAreRefused: a compressed body is not parsed as if it were text.
 func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -306,8 +302,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// FuzzServe sends arbitrary parameters to every action of a live broker: it
-// answers, in JSON, and never fails inside.
+// FuzzServe sends arbitrary parameters to every action. Replies must be JSON without internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // no long polls

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// TestA1A8Exchanges replays the exchanges in testdata/exchanges: one of each action in each protocol,
-// as bytes, and refusals. A file is a broker of its own in virtual time and has three parts:
+// TestA1A8Exchanges replays testdata/exchanges: each action in each protocol, as bytes, and errors. A file has its
+// own broker in virtual time and three parts:
 //
 //	=== before
-//	CreateQueue {"QueueName":"jobs"}     requests that lead to the exchange
+//	CreateQueue {"QueueName":"jobs"}     preparing requests
 //	=== request
-//	POST / HTTP/1.1                      the request, without its Content-Length
+//	POST / HTTP/1.1                      the request without its Content-Length
 //	=== reply
-//	200                                  the status, the headers and the body
+//	200                                  status, headers and body
 //
-// Ids and receipt handles are replaced by others of the same length.
+// IDs and receipt handles are replaced by placeholders of the same length.
 func TestA1A8Exchanges(t *testing.T) {
 	t.Parallel()
 	for _, file := range exchangeFiles(t) {
@@ -61,7 +61,6 @@ func exchangeFiles(t *testing.T) []string {
 	return files
 }
 
-// Each action has an exchange in each protocol.
 func TestA1A8EveryActionHasAnExchange(t *testing.T) {
 	t.Parallel()
 	files := exchangeFiles(t)
@@ -77,7 +76,7 @@ func TestA1A8EveryActionHasAnExchange(t *testing.T) {
 	}
 }
 
-// exchanged replays a file and returns it with the reply that came.
+// exchanged replays a file and returns it with the actual reply.
 func exchanged(t *testing.T, file string) string {
 	t.Helper()
 	head, rest, ok := strings.Cut(file, "=== request\n")
@@ -92,7 +91,7 @@ func exchanged(t *testing.T, file string) string {
 	for line := range strings.Lines(before) {
 		action, body, _ := strings.Cut(strings.TrimSpace(line), " ")
 		s.replace(mustCall(t, h, action, s.fill(body, verbatim)))
-		synctest.Wait() // until what it started has been done
+		synctest.Wait() // wait for everything it started
 	}
 	w := httptest.NewRecorder()
 	escape := verbatim
@@ -108,7 +107,7 @@ func exchanged(t *testing.T, file string) string {
 	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
 }
 
-// rawRequest reads a request as it stands on the wire; its body is all that follows.
+// rawRequest parses a request as sent on the wire; the rest is its body.
 func rawRequest(t *testing.T, text string) *http.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
@@ -127,11 +126,11 @@ func rawRequest(t *testing.T, text string) *http.Request {
 	return r
 }
 
-// volatile finds what differs from run to run: ids, receipt handles, and the handles of move tasks.
+// volatile matches text that differs between runs: IDs, receipt handles, task handles.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
 	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
 
-// stable replaces what differs by text of the same length.
+// stable replaces volatile text by placeholders of the same length.
 type stable struct{ values, names []string }
 
 func (s *stable) replace(text string) string {
@@ -156,7 +155,7 @@ func (s *stable) replace(text string) string {
 	return text
 }
 
-// fill puts the values back: <1> stands for the second that appeared.
+// fill restores the values: <1> is the second one seen.
 func (s *stable) fill(text string, escape func(string) string) string {
 	for i := range s.values {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))
@@ -164,7 +163,6 @@ func (s *stable) fill(text string, escape func(string) string) string {
 	return text
 }
 
-// A4: what is empty is absent, in both protocols.
 func TestA4EmptyListsAreAbsent(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -190,11 +188,10 @@ func TestA4EmptyListsAreAbsent(t *testing.T) {
 	}
 }
 
-// A7: attributes are text; times of queues are seconds and those of messages are milliseconds, without a
-// fraction.
+// Attributes are text; queue times are in seconds and message times in milliseconds, without fractions.
 func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // begins in the year 2000
+	synctest.Test(t, func(t *testing.T) { // starts in the year 2000
 		h := newHandler(t, nil)
 		time.Sleep(1234 * time.Millisecond)
 		mustCall(t, h, "CreateQueue", `{"QueueName":"jobs","Attributes":{"DelaySeconds":"0"}}`)

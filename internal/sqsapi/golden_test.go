@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// TestA4A7Golden replays the exchanges in testdata/golden, each file on a broker
-// of its own in virtual time, which begins at midnight on 1 January 2000.
+// TestA4A7Golden replays testdata/golden, each file with its own broker in virtual time from midnight on 1 January
+// 2000.
 //
-//	# a remark
+//	# comment
 //	+ 31s                            time passes
-//	>> X-Amzn-Trace-Id: Root=1       a header of the next request
-//	> SendMessage                    a request, its parameters below
+//	>> X-Amzn-Trace-Id: Root=1       header of the next request
+//	> SendMessage                    request, with its parameters below
 //	{"QueueUrl":"jobs","MessageBody":"hi"}
-//	< 200                            its answer: status and, if any, the
-//	{"MessageId":"<id 1>"}           query error; the body below
+//	< 200                            reply: status and query error, with the
+//	{"MessageId":"<id 1>"}           body below
 //
-// Ids and receipt handles are numbered in the order in which they appear and
-// can be used in requests under that name; <12 x> stands for twelve x.
+// IDs and receipt handles are numbered in order of appearance and can be used in requests by that name; <12 x> stands
+// for twelve x.
 func TestA4A7Golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.txt")
 	if err != nil || len(files) == 0 {
@@ -58,7 +58,7 @@ func TestA4A7Golden(t *testing.T) {
 	}
 }
 
-// replay runs a script and returns it with the answers that came.
+// replay runs a script and returns it with the actual replies.
 func replay(t *testing.T, script string) string {
 	t.Helper()
 	p := player{h: newHandler(t, nil)}
@@ -66,7 +66,7 @@ func replay(t *testing.T, script string) string {
 		line = strings.TrimRight(line, "\n")
 		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") &&
 			line != "" {
-			continue // an old answer
+			continue // a previous reply
 		}
 		p.answered = false
 		switch {
@@ -95,7 +95,6 @@ func replay(t *testing.T, script string) string {
 	return p.out.String()
 }
 
-// player replays one script.
 type player struct {
 	h            *Handler
 	out          strings.Builder
@@ -129,7 +128,7 @@ func (p *player) answer(t *testing.T) {
 	p.action, p.headers, p.answered = "", nil, true
 }
 
-// scrubber gives names to what differs from run to run.
+// scrubber names values that differ between runs.
 type scrubber struct {
 	names, values []string
 	ids, handles  int
@@ -175,7 +174,7 @@ func (s *scrubber) fill(text string) string {
 	})
 }
 
-// firstDifference shows the first line at which two texts part.
+// firstDifference formats the first line that differs.
 func firstDifference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(w), len(g)) {

@@ -55,8 +55,7 @@ func TestGuardHosts(t *testing.T) {
 	}
 }
 
-// browserAttacks are requests as a web page could cause them. None may reach
-// an action.
+// browserAttacks are requests that a web page could cause. None may reach an action.
 var browserAttacks = []struct {
 	name    string
 	method  string
@@ -121,11 +120,11 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 	for _, attack := range browserAttacks {
 		for _, sdk := range []string{"", "AmazonSQS.PurgeQueue"} {
 			if sdk != "" && attack.headers["Accept-Language"] != "" {
-				continue // no page can send the target without a preflight
+				continue // setting the target requires a preflight
 			}
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
-				// Without a broker reaching an action panics.
+				// Without a broker, reaching an action panics.
 				h := &Handler{guard: guard{}, actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
@@ -162,7 +161,7 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal expects a 403 that says why and that no script can read.
+// checkRefusal expects an explained 403 that scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files with what the 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// newHandler serves an empty broker, which is closed at the test's end.
+// newHandler serves an empty broker that is closed after the test.
 func newHandler(t testing.TB, opts *Options) *Handler {
 	t.Helper()
 	return New(newBroker(t, nil), opts)
@@ -38,8 +38,7 @@ func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
 	return b
 }
 
-// newServer serves a handler on a loopback port with the limits of [Server]
-// and returns its URL.
+// newServer serves a handler on a loopback port, like [Server], and returns its URL.
 func newServer(t testing.TB, h *Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -49,7 +48,7 @@ func newServer(t testing.TB, h *Handler) string {
 	return s.URL
 }
 
-// call sends one JSON request straight to a handler.
+// call sends a JSON request directly to a handler.
 func call(h http.Handler, action, body string) *httptest.ResponseRecorder {
 	return callContext(context.Background(), h, action, body)
 }
@@ -68,7 +67,7 @@ func newRequest(ctx context.Context, action, body string) *http.Request {
 	return r
 }
 
-// mustCall is call for requests that have to succeed.
+// mustCall is call for requests that must succeed.
 func mustCall(t testing.TB, h http.Handler, action, body string) string {
 	t.Helper()
 	w := call(h, action, body)

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// TestLongPollsCostLittleMemory beyond what net/http takes for any waiting request: 4 KiB of stack, not 8, and the
-// client's end of the connection included. The race detector has other frames, so it is left out.
+// A long poll uses 4 KiB of stack, not 8, in addition to net/http's memory for a waiting request and the client's
+// connection. Frames differ under the race detector, which is skipped.
 func TestLongPollsCostLittleMemory(t *testing.T) {
 	const polls, most = 300, 25_000
 	h := newHandler(t, nil)
@@ -50,12 +50,12 @@ func TestLongPollsCostLittleMemory(t *testing.T) {
 			}
 		}
 		runtime.GC()
-		runtime.GC() // what pools held goes with the second
+		runtime.GC() // the second collection also clears pools
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc + m.StackInuse
 	}
-	before := poll(5) // the first ones make what all share
+	before := poll(5) // the first ones create shared state
 	if each := (poll(polls) - before) / polls; each > most {
 		t.Errorf("a long poll takes %d bytes, more than %d", each, most)
 	}

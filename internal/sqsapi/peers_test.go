@@ -9,26 +9,24 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Clients written by others are the proof that the wire is right.
+// These tests run third-party clients against the server.
 
 func TestBoto3(t *testing.T) {
 	t.Parallel()
 	runPeer(t, exec.Command(testpeer.Python(t, "boto3", "boto3"), "testdata/boto3_test.py"))
 }
 
-// A8: the same life with the SDK of the Query protocol.
 func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
-// Celery's transport writes requests of its own beside those of boto3.
+// Celery's transport sends its own requests besides boto3's.
 func TestCelery(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
 }
 
-// A8: and so does the generation that speaks the Query protocol.
 func TestA8CeleryOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.QueryPython(t, "boto3==1.26.165 celery==5.3.1 kombu==5.3.1 pycurl==7.49.0", "boto3", "celery",
@@ -41,7 +39,6 @@ func runCelery(t *testing.T, python string) {
 	runPeer(t, command)
 }
 
-// The command line client of Amazon.
 func TestAWSCommandLine(t *testing.T) {
 	t.Parallel()
 	python := testpeer.Python(t, "awscli", "awscli")
@@ -53,7 +50,6 @@ func TestJavaSDK(t *testing.T) {
 	runJava(t, "TENDRIL_JAVA_SQS", "")
 }
 
-// A8: the SDK for Java of the Query protocol.
 func TestA8JavaSDKOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	runJava(t, "TENDRIL_JAVA_SQS_QUERY", " -Dsdk=2.20.162")
@@ -65,7 +61,7 @@ func runJava(t *testing.T, variable, version string) {
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }
 
-// A client of another house for PHP, as Debian has it.
+// A third-party PHP client, as packaged by Debian.
 func TestA8AsyncAwsOfPHP(t *testing.T) {
 	t.Parallel()
 	php := testpeer.Program(t, "php")
@@ -75,7 +71,7 @@ func TestA8AsyncAwsOfPHP(t *testing.T) {
 	runPeer(t, exec.Command(php, "testdata/ordinary_life.php"))
 }
 
-// The SDK for Ruby of the first generation, as Debian has it.
+// The first-generation SDK for Ruby, as packaged by Debian.
 func TestA8RubySDKOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	ruby := testpeer.Program(t, "ruby")
@@ -102,8 +98,7 @@ func TestSQSConsumer(t *testing.T) {
 
 func runNode(t *testing.T, name string, packages ...string) {
 	modules := testpeer.NodeModules(t, packages...)
-	// Node looks for modules beside the script and above, so the script runs
-	// from a folder beside a link to the modules.
+	// Node looks for modules next to the script and above, so run it from a directory next to a link to the modules.
 	dir := t.TempDir()
 	script, err := os.ReadFile("testdata/js/" + name)
 	if err != nil {
@@ -118,7 +113,7 @@ func runNode(t *testing.T, name string, packages ...string) {
 	runPeer(t, exec.Command("node", filepath.Join(dir, name)))
 }
 
-// runPeer runs a client's script against a fresh server.
+// runPeer runs a client's script against a new server.
 func runPeer(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	url := newServer(t, newHandler(t, nil))

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// query sends one Query request, by GET when it has no form.
+// query sends a Query request, by GET if form is empty.
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet
@@ -34,14 +34,13 @@ func query(t testing.TB, h http.Handler, target, form string) *httptest.Response
 	return w
 }
 
-// parametersFor describes the request of an action.
 func parametersFor(name string) (action, parameters) {
 	act := sqsActions()[name]
 	act.describe(name)
 	return act, act.parameters
 }
 
-// decodeForm decodes a form into the request of an action.
+// decodeForm decodes a form into an action's request.
 func decodeForm(t *testing.T, name, form string) (any, error) {
 	t.Helper()
 	values, err := parseForm(nil, form)
@@ -121,8 +120,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	}
 }
 
-// Parameters are sorted by the parts of their names: numbers by their value and before other text, and what ends first
-// is first.
+// Parameters are sorted by name parts: numbers by value and before other text, shorter names first.
 func TestSortedParameters(t *testing.T) {
 	t.Parallel()
 	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
@@ -138,7 +136,7 @@ func TestSortedParameters(t *testing.T) {
 	}
 }
 
-// A value that is kept, such as the body of a message, must not keep the whole form in memory.
+// A stored value, such as a message body, must not keep the whole form in memory.
 func TestValuesOfAFormAreCopies(t *testing.T) {
 	t.Parallel()
 	form := "MessageBody=abc&QueueUrl=%61bc"
@@ -171,7 +169,7 @@ func TestABatchIsReadIntoOneArray(t *testing.T) {
 	}
 }
 
-// Errors show the first 80 bytes of what a client wrote.
+// Errors quote at most 80 bytes of input.
 func TestUntrustedTextIsShortened(t *testing.T) {
 	t.Parallel()
 	most := strings.Repeat("x", 80)
@@ -219,7 +217,7 @@ func TestA8DecodeQueryRefuses(t *testing.T) {
 	}
 }
 
-// A8: by GET and POST, on "/" and on a queue's path, and a parameter names another queue than the path.
+// By GET and POST, on "/" and on a queue's path. A parameter overrides the path.
 func TestA8WaysToNameAQueue(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -295,7 +293,7 @@ func FuzzXMLText(f *testing.F) {
 	})
 }
 
-// replaceNoXML replaces what XML cannot hold, and each byte that is not UTF-8.
+// replaceNoXML replaces characters that XML cannot represent, and invalid UTF-8.
 func replaceNoXML(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
@@ -305,8 +303,7 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// FuzzServeQuery sends arbitrary forms to every action of a live broker: it answers in XML that can be
-// read, and never fails inside.
+// FuzzServeQuery sends arbitrary forms to every action. Replies must be valid XML without internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // no long polls

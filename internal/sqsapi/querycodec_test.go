@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// encodeForm writes a request as a client of the Query protocol does.
+// encodeForm encodes a request like a Query client.
 func encodeForm(request any, action string) (values []formValue) {
 	appendForm(&values, "", reflect.ValueOf(request).Elem(), action)
 	return values
@@ -66,7 +66,6 @@ func appendForm(values *[]formValue, prefix string, v reflect.Value, action stri
 	}
 }
 
-// encoded is the text of a form.
 func encoded(values []formValue) string {
 	var form []string
 	for _, v := range values {
@@ -75,7 +74,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// asJSON writes a request as JSON, in which an absent list is like an empty one.
+// asJSON encodes a request, with absent lists as empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))
@@ -85,7 +84,7 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
-// A8: a request is the same in both protocols, and in whatever order a form has its parameters.
+// A request is the same in both protocols and for any order of form parameters.
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {
@@ -101,7 +100,7 @@ func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	}
 }
 
-// checkFormOf writes a request as a form and expects that it is read as that request.
+// checkFormOf checks that a request survives encoding as a form.
 func checkFormOf(t *testing.T, act action, parameters parameters, name string, request any) {
 	t.Helper()
 	want := asJSON(t, request)
@@ -126,8 +125,7 @@ func checkFormOf(t *testing.T, act action, parameters parameters, name string, r
 	checkSameAsLibrary(t, []byte(want), act)
 }
 
-// FuzzDecodeQuery feeds the decoder of forms, for every action: it refuses, or what it has read can be
-// written in both protocols and is read again as the same.
+// FuzzDecodeQuery checks that accepted forms can be encoded in both protocols and decoded again.
 func FuzzDecodeQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "Action=SendMessage&MessageBody=a", "&=&a&%", "QueueUrl=q&AttributeName.1=All&AttributeName.2=x",
@@ -170,7 +168,7 @@ func checkIsRefusal(t *testing.T, err error) {
 	}
 }
 
-// xmlReceived is the response of ReceiveMessage as a client reads its XML.
+// xmlReceived is the response of ReceiveMessage as decoded by a client.
 type xmlReceived struct {
 	Messages []struct {
 		MessageID              string `xml:"MessageId"`
@@ -188,7 +186,7 @@ type xmlReceived struct {
 
 type xmlPair struct{ Name, Value string }
 
-// checkReceivedXML expects that the XML of a response says what its JSON does.
+// checkReceivedXML checks that the XML and JSON of a response agree.
 func checkReceivedXML(t *testing.T, r *receiveMessageResponse) {
 	t.Helper()
 	text := slices.Concat([]byte("<r>"), r.appendXML(nil), []byte("</r>"))
@@ -223,7 +221,7 @@ func checkReceivedXML(t *testing.T, r *receiveMessageResponse) {
 	}
 }
 
-// clean replaces what XML cannot hold.
+// clean replaces characters that XML cannot represent.
 func (m *wireMessage) clean() {
 	for _, text := range []*string{&m.MessageID, &m.ReceiptHandle, &m.Body} {
 		*text = replaceNoXML(*text)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// callRegistry sends one request to an action of the registry.
+// callRegistry calls an action of the registry.
 func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := newRequest(t.Context(), "x", body)
@@ -18,8 +18,7 @@ func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.R
 	return w
 }
 
-// The protocol of the registry, byte for byte: processes of different versions
-// share a server.
+// The protocol is fixed byte for byte, because processes of different versions share a server.
 func TestRegistryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -89,7 +88,7 @@ func TestRegistryProtocol(t *testing.T) {
 	}
 }
 
-// The registry is behind the same guard, and has the same bounds.
+// The registry has the same guard and limits.
 func TestRegistryIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -132,8 +131,8 @@ func TestRegistryEvents(t *testing.T) {
 	}
 }
 
-// FuzzRegistry sends arbitrary parameters to every action of the registry: it
-// answers, in JSON, and never fails inside.
+// FuzzRegistry sends arbitrary parameters to every action of the registry. Replies must be JSON without internal
+// failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

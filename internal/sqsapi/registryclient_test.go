@@ -21,19 +21,19 @@ import (
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// runs are what the client and the broker's own have in common.
+// runs are the methods shared by the client and the broker's registry.
 type runs interface {
 	leader.Store
 	registrytest.Registry
 }
 
-// local are the runs and leases of a broker, without HTTP.
+// local accesses a broker's registry without HTTP.
 type local struct {
 	*registry.Leases
 	*registry.Runs
 }
 
-// clientTo returns a client with connections of its own.
+// clientTo returns a client with its own connections.
 func clientTo(t testing.TB, url string) *RegistryClient {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -41,8 +41,7 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
-// newRegistry returns a client and the broker behind its server, which has a
-// queue of each type.
+// newRegistry returns a client and its broker, which has a queue of each type.
 func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	t.Helper()
 	b := newBroker(t, nil)
@@ -54,8 +53,7 @@ func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	return clientTo(t, newServer(t, New(b, nil))), b
 }
 
-// answering returns a client of a server that answers everything in one way,
-// and counts.
+// answering returns a client of a server with a fixed response, and its call counter.
 func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -86,7 +84,7 @@ func TestRegistryClientIsARegistry(t *testing.T) {
 	}, c)
 }
 
-// TestRegistryClientKnowsRunsOfAnyPath asks as a client of an older version, which compares no path.
+// Older clients do not compare the path.
 func TestRegistryClientKnowsRunsOfAnyPath(t *testing.T) {
 	t.Parallel()
 	c, _ := newRegistry(t)
@@ -138,7 +136,7 @@ func TestRegistryClientEnqueues(t *testing.T) {
 	}
 }
 
-// A refusal has the same code and the same words on both ways.
+// Refusals have the same code and text over HTTP and locally.
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
@@ -179,7 +177,7 @@ func TestRegistryClientRefusals(t *testing.T) {
 	}
 }
 
-// What JSON would change in silence is not sent.
+// Text that JSON would silently change is rejected.
 func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)
@@ -215,7 +213,7 @@ func TestProbe(t *testing.T) {
 	for name, other := range map[string]struct {
 		status            int
 		contentType, body string
-		unknown           bool // the caller learns that nobody can tell
+		unknown           bool // the client cannot tell
 	}{
 		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
 			false},
@@ -293,7 +291,7 @@ func TestRegistryClientWithoutAServer(t *testing.T) {
 	}
 }
 
-// A server that does not answer holds a call up as long as the context says.
+// A call to an unresponsive server ends with its context.
 func TestRegistryClientEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})

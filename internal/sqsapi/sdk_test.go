@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newClient returns the AWS SDK's client on a server with an empty broker.
-// The SDK checks the digests of bodies by itself.
+// newClient returns an AWS SDK client of a server with an empty broker. The SDK verifies body digests.
 func newClient(t testing.TB) *sqs.Client {
 	t.Helper()
 	return clientOf(t, newServer(t, newHandler(t, nil)))
@@ -105,7 +104,7 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 	}
 }
 
-// count returns the visible, hidden and delayed messages of a queue.
+// count returns a queue's numbers of visible, in-flight and delayed messages.
 func count(t *testing.T, c *sqs.Client, url *string) string {
 	t.Helper()
 	out, err := c.GetQueueAttributes(context.Background(),
@@ -268,7 +267,7 @@ func TestSDKTags(t *testing.T) {
 	}
 }
 
-// TestSDKErrors checks that the SDK makes its own error types of our answers.
+// TestSDKErrors checks that the SDK converts errors to its own types.
 func TestSDKErrors(t *testing.T) {
 	t.Parallel()
 	ctx, c := context.Background(), newClient(t)
@@ -327,7 +326,7 @@ func TestSDKErrors(t *testing.T) {
 	}
 }
 
-// sameType reports whether an error in the chain has want's type.
+// sameType reports whether the error chain contains want's type.
 func sameType(err, want error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if reflect.TypeOf(err) == reflect.TypeOf(want) {

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// poll starts a ReceiveMessage of 20 s and returns what it answered and after
-// which time.
+// poll starts a ReceiveMessage of 20 s and returns its response and duration.
 func poll(ctx context.Context, h *Handler) <-chan polled {
 	done := make(chan polled, 1)
 	go func() {
@@ -98,7 +97,6 @@ func TestAfterStopMessagesAreServedWithoutWaiting(t *testing.T) {
 	})
 }
 
-// A shutdown of the server ends the long polls that are open.
 func TestShutdownEndsLongPolls(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -111,7 +109,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	server := Server(h)
 	whole := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- struct{}{} // from here on a shutdown does not drop the request
+		begun <- struct{}{} // a shutdown after this waits for the request
 		whole.ServeHTTP(w, r)
 	})
 	served := make(chan error, 1)
@@ -133,8 +131,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	}
 }
 
-// post sends a ReceiveMessage on a connection of its own and returns status
-// and body.
+// post sends a ReceiveMessage on its own connection and returns status and body.
 func post(addr, body string) string {
 	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/", strings.NewReader(body))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// The first two digests are those of Amazon's own examples and recorded
-// answers; the others come from an independent implementation in Python.
+// The first two digests are from Amazon's examples and recorded responses, the others from an independent Python
+// implementation.
 func TestF5AttributesMD5(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
