@@ -71,7 +71,7 @@ var motoDiffers = map[string]string{
 	"queue: attributes out of range are refused":        "values are not checked",
 }
 
-// miniStackDiffers lists MiniStack's deviations from SQS.
+// 5ff9 miniStackDiffers lists MiniStack's deviations from SQS.
 var elasticMQDiffers = map[string]string{
 	"G6 queue: booleans in any case, returned in lower case":          "FifoQueue True is no FIFO queue",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",
