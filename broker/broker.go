@@ -17,8 +17,8 @@ type Options struct {
 	// Events are the broker's callbacks; nil means none.
 	Events *Events
 
-	vfs    string
-	limits *memoryLimits // nil means the default limits
+	vfs    string        // SQLite VFS; "" means the default
+	limits *memoryLimits // nil means the default
 }
 
 // Events are the broker's callbacks. Every field may be nil. They are called without locks held and must not block.

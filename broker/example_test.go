@@ -56,7 +56,7 @@ func Example() {
 	// sent 2 done 2 live 0
 }
 
-// Messages that fail too often go to a dead-letter queue, and back once the reason is fixed.
+// Messages that fail too often go to a dead-letter queue, and are moved back once the cause is fixed.
 func ExampleBroker_Move() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {
@@ -81,7 +81,7 @@ func ExampleBroker_Move() {
 	if _, err := jobs.Send(ctx, []queue.Outgoing{{Body: "poison"}}); err != nil {
 		log.Fatal(err)
 	}
-	for range 2 { // Messages that fail too often go to a dead-letter queue, and are moved back once the cause is fixed.
+	for range 2 { // the second receive dead-letters the message
 		if _, err := jobs.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil {
 			log.Fatal(err)
 		}

@@ -15,21 +15,20 @@ import (
 // modelTask is the expected state of the latest move task. The moves are observed afterwards and checked.
 type modelTask struct {
 	handle        string
-	to            string // last arrival to move
+	to            string // "" moves each message to its source
 	rate          int
 	status        MoveStatus
-	last          int // when it last made progress or restarted
+	last          int // last arrival to move
 	moved, toMove int64
-	began, acted  time.Time // a message had no source
-	unknown       bool      // touched holds FIFO groups with a message that was not always visible.
-	// startMove starts a move task, either unlimited or with a rate at which no step coincides with another event.
+	began, acted  time.Time // acted is when it last made progress or restarted
+	unknown       bool      // a message had no source
+	// touched holds FIFO groups with a message that was not always visible.
 	touched map[string]bool
 }
 
 func (k *modelTask) running() bool { return k != nil && k.status == MoveRunning }
 
-// lookAtMove checks and applies the moves since the last look. killed means that a kill may have lost the latest
-// visibility deadlines.
+// startMove starts a move task, either unlimited or with a rate at which no step coincides with another event.
 func (m *model) startMove(t *rapid.T) {
 	k := &modelTask{status: MoveRunning, touched: map[string]bool{}, last: m.arrivals,
 		began: time.Now(), acted: time.Now(),
@@ -80,7 +79,8 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// takeOver returns the moved messages in order.
+// lookAtMove checks and applies the moves since the last look. killed means that a kill may have lost the latest
+// visibility deadlines.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -102,13 +102,13 @@ func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	}
 }
 
-// groups with a remaining message
+// takeOver returns the moved messages in order.
 func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	to := k.to
 	if to == "" {
 		to = modelWork
 	}
-	stay := map[string]bool{} // checkEnd checks that an ended task moved everything it should have.
+	stay := map[string]bool{} // groups with a remaining message
 	for _, x := range m.in(modelDead) {
 		s, err := m.b.Message(context.Background(), to+m.suffix, x.id)
 		if err != nil {
@@ -136,9 +136,9 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// FIFO: groups with a message that may stay
+// checkEnd checks that an ended task moved everything it should have.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	behind := map[string]bool{}
+	behind := map[string]bool{} // FIFO: groups with a message that may stay
 	left := false
 	for _, x := range m.in(modelDead) {
 		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {
@@ -166,7 +166,6 @@ func (m *model) moveTask(t *rapid.T) MoveTask {
 	return tasks[0]
 }
 
-// checkMove compares the listing of tasks with the model.
 func (m *model) checkMove(t *rapid.T) {
 	k := m.task
 	if k == nil {

@@ -27,9 +27,8 @@ type settings struct {
 type attribute struct {
 	fallback  string // default value; "" for none
 	fifo      bool   // FIFO queues only
-	removable bool
-	// canonical returns the form in which a value is stored, compared and returned; nil keeps it as given.
-	read func(s *settings, name, value string) error
+	removable bool   // an empty value removes it
+	read      func(s *settings, name, value string) error
 	// canonical returns the form in which a valid value is stored, compared and returned; nil keeps it as given.
 	canonical func(value string) string
 }
@@ -82,11 +81,10 @@ var settable = map[string]attribute{
 // maxKeyID is the longest ID, alias or ARN of a KMS key in bytes (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// canonicalAttributes returns attributes as SQS does: lower-case booleans, numbers without signs and leading zeros.
+// forHighThroughput lists the attributes that SQS rejects on a standard queue with a specific text. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// canonicalAttributes converts attributes to the form that SQS stores and returns: lower-case booleans, numbers
-// without signs and leading zeros.
+// canonicalAttributes returns attributes as SQS does: lower-case booleans, numbers without signs and leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -121,7 +119,7 @@ func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) 
 	return integer(fallback, least, most, func(s *settings, n int) { *field(s) = time.Duration(n) * time.Second })
 }
 
-// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
+// choice returns a parser for one of two values.
 func choice(off, on string, set func(s *settings, on bool)) func(s *settings, name, value string) error {
 	return func(s *settings, name, value string) error {
 		if value != off && value != on {
@@ -136,8 +134,7 @@ func errValue(name string) error {
 	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
 }
 
-// parseSettings parses attributes of CreateQueue and SetQueueAttributes. Errors are InvalidAttributeName and
-// InvalidAttributeValue with the texts of SQS.
+// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {
@@ -160,8 +157,6 @@ func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	return s, s.checkTogether(given)
 }
 
-// mergeAttributes applies a change. Empty values remove policies and keys, and a KMS key disables SQS-managed
-// encryption.
 func (s *settings) checkTogether(attributes map[string]string) error {
 	if attributes["KmsMasterKeyId"] != "" && attributes["SqsManagedSseEnabled"] == "true" {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
@@ -197,7 +192,6 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 	return merged
 }
 
-// effectiveAttributes adds the defaults.
 func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, a := range settable {
@@ -230,7 +224,6 @@ func sameValue(a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// redrivePolicy is a parsed RedrivePolicy.
 type redrivePolicy struct {
 	target string // ARN
 	max    int32  // maximum receive count, 1 to 1000
@@ -239,10 +232,10 @@ type redrivePolicy struct {
 // allowPolicy limits the queues that may use a queue as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
-	sources []string // permits reports whether the queue with an ARN may send dead letters here; a nil policy permits all.
+	sources []string // ARNs, unless all
 }
 
-// parseRedrivePolicy parses the attribute; "" means no policy. The count may be a number or a string.
+// permits reports whether the queue with an ARN may send dead letters here; a nil policy permits all.
 func (p *allowPolicy) permits(source string) bool {
 	return p == nil || p.all || slices.Contains(p.sources, source)
 }
@@ -253,7 +246,7 @@ const (
 	mostSources        = 10
 )
 
-// canonicalRedrive makes the maximum receive count a number, as SQS does. A missing count stays missing.
+// parseRedrivePolicy parses the attribute; "" means no policy. The count may be a number or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -282,7 +275,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// parseAllowPolicy parses the attribute; "" means no policy.
+// canonicalRedrive makes the maximum receive count a number, as SQS does. A missing count stays missing.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -294,7 +287,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// own converts a stored ARN to this broker's account and region, which may have changed since. "" stays "".
+// parseAllowPolicy parses the attribute; "" means no policy.
 func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -325,7 +318,7 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// relocateRedrivePolicy updates the target of a stored redrive policy like own.
+// own converts a stored ARN to this broker's account and region, which may have changed since. "" stays "".
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -333,7 +326,7 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// relocateRedrivePolicy changes the target of a stored redrive policy to this broker's account and region.
+// relocateRedrivePolicy updates the target of a stored redrive policy like own.
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {
@@ -342,7 +335,6 @@ func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
 }
 
-// nameOf returns the queue name in an ARN of this broker.
 func (o *Options) nameOf(arn string) (string, bool) {
 	return strings.CutPrefix(arn, o.arn(""))
 }

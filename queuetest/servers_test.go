@@ -29,14 +29,14 @@ func TestServersConform(t *testing.T) {
 			suite := queuetest.Suite{
 				Start:   func(testing.TB) queuetest.Server { return server },
 				Differs: c.differs,
-				Repeats: c.name == "moto", // motoDiffers lists moto's deviations from SQS.
+				Repeats: c.name == "moto", // it checks visibility and hides a message without a lock
 			}
 			suite.Run(t)
 		})
 	}
 }
 
-// elasticMQDiffers lists ElasticMQ's deviations from SQS.
+// motoDiffers lists moto's deviations from SQS.
 var motoDiffers = map[string]string{
 	"queue: a standard queue has no attributes for high throughput":         "they are accepted",
 	"C4 dead letters: without a count there are ten receives":               "the policy is refused",
@@ -71,7 +71,7 @@ var motoDiffers = map[string]string{
 	"queue: attributes out of range are refused":        "values are not checked",
 }
 
-// 5ff9 miniStackDiffers lists MiniStack's deviations from SQS.
+// elasticMQDiffers lists ElasticMQ's deviations from SQS.
 var elasticMQDiffers = map[string]string{
 	"G6 queue: booleans in any case, returned in lower case":          "FifoQueue True is no FIFO queue",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",
@@ -108,7 +108,7 @@ var elasticMQDiffers = map[string]string{
 	"B7 visibility: a change never hides what is visible again":       "it is hidden",
 }
 
-// miniStackDiffers is what MiniStack does otherwise than SQS.
+// miniStackDiffers lists MiniStack's deviations from SQS.
 var miniStackDiffers = map[string]string{
 	"queue: names that SQS refuses":                                   "a standard queue may be called .fifo",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",
