@@ -280,7 +280,6 @@ func (t *tx) findAttempted(origin int64) (found attemptedRow, err error) {
 	return found, err
 }
 
-// writeAnywhere handles the other cases.
 func (t *tx) writeAnywhere(it *attempted) error {
 	m, err := t.findAttempted(it.origin)
 	if err != nil || !m.found || !m.moved && !m.received && it.home == nil {

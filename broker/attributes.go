@@ -101,7 +101,6 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	q.wakeAfterRemoval(1)
 }
 
-// reload recounts the delays and rereads the window.
 func (q *liveQueue) reload() {
 	err := q.broker.read(func(c *conn) error {
 		q.mu.Lock()

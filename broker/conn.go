@@ -146,13 +146,11 @@ func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	return s, nil
 }
 
-// isFull reports whether err means that the disk is full.
 func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// isCorrupt reports whether err means that the file is damaged.
 func isCorrupt(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)

@@ -24,7 +24,7 @@ func (t *transfer) departed() int { return len(t.moved()) }
 type transferItem struct {
 	m      *message // leaving; a claim if the message is not in memory
 	to     *liveQueue
-	toDead bool   // to is a dead-letter queue
+	toDead bool
 	record record // the new row, without content
 	due    int64
 	moved  bool
@@ -101,7 +101,6 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	}
 }
 
-// copyRow inserts r with the content of the row under key.
 func (x *tx) copyRow(key int64, r *record) error {
 	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
 		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
@@ -152,7 +151,6 @@ func (q *Queue) TakesDeadLetters(last bool) bool {
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
 }
 
-// deadLetterQueue returns the target of a queue's redrive policy, or nil.
 func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	policy := of.settings().redrive
 	if policy == nil {
@@ -210,7 +208,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 
 // deadLetter moves messages that exceeded their maximum receive count. After an error they stay, visible.
 func (q *liveQueue) deadLetter(list []*message) error {
-	to := q.broker.deadLetterQueue(q) // nil if the policy or its target is gone
+	to := q.broker.deadLetterQueue(q)
 	t := &transfer{from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})

@@ -132,9 +132,9 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 type removal struct {
 	q        *liveQueue
-	messages []*message             // leaving; a claim if the message is not in memory
-	account  func(*counters) *int64 // the counter to increment
-	counted  int                    // messages removed; others were already gone
+	messages []*message // leaving; a claim if the message is not in memory
+	account  func(*counters) *int64
+	counted  int // messages removed; others were already gone
 	dues     []int64
 }
 

@@ -43,7 +43,6 @@ func newDiskGuard(dir string, log *slog.Logger) *diskGuard {
 	return &diskGuard{dir: dir, log: log, free: freeSpace}
 }
 
-// opened records the identity of the store's files.
 func (r *diskGuard) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +71,6 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 	}
 }
 
-// checkFiles returns how the open files differ from those in the data directory, or nil.
 func (r *diskGuard) checkFiles() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +125,6 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logShrunk shrinks the reserve file with the log.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +208,6 @@ const (
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 
-// logPages returns the log's length that triggers a checkpoint.
 func (r *diskGuard) logPages() int64 {
 	_, total, err := r.free(r.dir)
 	if err != nil {

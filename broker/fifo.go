@@ -34,7 +34,6 @@ type group struct {
 	lastGiven     int64 // given at the last delivery, until the next turn is known; then 0
 }
 
-// turnBefore reports whether g, which has messages, has its turn before other.
 func (g *group) turnBefore(other *group) bool {
 	at, otherAt := g.behind, other.behind
 	if g.given == 0 {
@@ -131,7 +130,6 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place puts a group into the heap that matches its state.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -219,7 +217,6 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	return taken
 }
 
-// promote makes messages deliverable when their delay has ended.
 func (f *fifoOrder) promote(now int64) {
 	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0

@@ -90,7 +90,6 @@ func (b *Broker) condition(f *Filter) (c condition) {
 
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// chunk returns the SQL condition for the given number of rows after a key.
 func (c *condition) chunk(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}

@@ -25,7 +25,6 @@ type index struct {
 func (x *index) low() int64  { return makeKey(x.number, x.counters.floor) }
 func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
-// last returns the key of the newest message, or low if there is none.
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
 // published reports whether a row counts: it was not purged, and its request has been notified of the commit.
@@ -43,7 +42,6 @@ func (x *index) newOrder() {
 	}
 }
 
-// newMessage returns the in-memory entry of a row.
 func (x *index) newMessage(r *record) *message {
 	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		arrived: int32(r.received), count: int32(r.received), first: r.first}
@@ -56,7 +54,6 @@ func (x *index) newMessage(r *record) *message {
 	return m
 }
 
-// assignGroup sets the message's group (FIFO) or tenant (standard).
 func (x *index) assignGroup(m *message, r *record) {
 	switch order := x.order.(type) {
 	case *fifoOrder:
@@ -185,7 +182,6 @@ type memory struct {
 	content atomic.Int64 // bytes of cached contents
 }
 
-// memoryLimits limits the memory of all queues and of each queue.
 type memoryLimits struct {
 	// total is the maximum of fresh messages over all queues; each queue may hold at least least.
 	total, least int
@@ -327,7 +323,6 @@ func (x *index) capacityAhead(s *standardOrder) int {
 	return max(0, most)
 }
 
-// resetWindow drops the fresh messages, to be read again.
 func (x *index) resetWindow() {
 	x.order.reset(x.drop)
 	x.countFresh()

@@ -57,7 +57,6 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
 }
 
-// open maps the file and returns the marks that an epoch left.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {

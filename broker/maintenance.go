@@ -56,7 +56,6 @@ func (m *maintenance) run() {
 	}
 }
 
-// bite performs one cleanup step and returns the delay until the next; 0 means after the next commit.
 func (m *maintenance) bite() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {

@@ -43,7 +43,6 @@ func (m *message) received() int32 { return m.count - m.unread }
 // fresh reports whether the message was never received in this queue. Fresh messages can be reread from the store.
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// uncount makes the latest receive not count. It is idempotent.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -120,7 +119,6 @@ type deliveryOrder interface {
 	deliverable(now int64) bool
 }
 
-// takeRequest is a receive's request to a delivery order.
 type takeRequest struct {
 	limit  int
 	now    int64
@@ -135,7 +133,6 @@ type takeRequest struct {
 // wants reports whether take should continue after n messages.
 func (t *takeRequest) wants(n int) bool { return n < t.limit && (t.full == nil || !t.full()) }
 
-// decision is the fate of a message that could be delivered.
 type decision int
 
 const (

@@ -13,7 +13,6 @@ const (
 	// movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
-	// moveRetry is the wait after the store rejected a transaction.
 	moveRetry = time.Second
 )
 
@@ -178,7 +177,6 @@ type departure interface {
 	departed() int
 }
 
-// moveStep is the request of one step. It moves messages and counts them, unless the task has ended.
 type moveStep struct {
 	departure
 	b     *Broker

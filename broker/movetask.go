@@ -81,7 +81,6 @@ type moveTask struct {
 	started bool
 }
 
-// moveHandle is a decoded TaskHandle.
 type moveHandle struct {
 	TaskID    string `json:"taskId"`
 	SourceARN string `json:"sourceArn"`

@@ -22,7 +22,6 @@ const (
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
-// policyDocument is a queue's Policy attribute.
 type policyDocument struct {
 	Version   string
 	ID        string            `json:"Id,omitempty"`

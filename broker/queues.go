@@ -95,7 +95,6 @@ func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueu
 	return f(q)
 }
 
-// byARN returns the queue with an ARN, or nil.
 func (b *Broker) byARN(arn string) *liveQueue {
 	name, ok := b.opts.nameOf(arn)
 	if !ok {
@@ -213,7 +212,6 @@ func toJSON(m map[string]string) string {
 	return string(text)
 }
 
-// checkName validates a queue name and reports whether the queue is FIFO.
 func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	base, hasSuffix := strings.CutSuffix(name, ".fifo")
 	wanted := attrs["FifoQueue"] == "true"

@@ -49,7 +49,6 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish dead-letters messages and returns the messages taken.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -75,7 +74,6 @@ type receive struct {
 	result receiveResult
 }
 
-// newReceive validates a request and applies the queue's defaults.
 func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

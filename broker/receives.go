@@ -146,7 +146,6 @@ func (s *receiptStore) apply(t *tx) error {
 	return nil
 }
 
-// loadReceives loads the queue's received messages.
 func (q *liveQueue) loadReceives(c *conn) error {
 	now := q.broker.clock.now()
 	return c.query(func(row row) {

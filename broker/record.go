@@ -219,7 +219,6 @@ func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	return c.records(`SELECT `+allColumns+` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
 }
 
-// head reads a message without its content; nil if it is gone.
 func (c *conn) head(key int64) (*record, error) {
 	rows, err := c.records(`SELECT `+headColumns+` FROM messages WHERE id = ?`, key)
 	if err != nil || len(rows) == 0 {

@@ -95,7 +95,6 @@ func canonicalAttributes(given map[string]string) map[string]string {
 	return canonical
 }
 
-// integer describes an attribute with a number from least to most.
 func integer(fallback, least, most int, set func(*settings, int)) attribute {
 	read := func(s *settings, name, value string) error {
 		n, err := strconv.Atoi(value)
@@ -119,7 +118,6 @@ func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) 
 	return integer(fallback, least, most, func(s *settings, n int) { *field(s) = time.Duration(n) * time.Second })
 }
 
-// choice returns a parser for one of two values.
 func choice(off, on string, set func(s *settings, on bool)) func(s *settings, name, value string) error {
 	return func(s *settings, name, value string) error {
 		if value != off && value != on {

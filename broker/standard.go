@@ -102,7 +102,6 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// next removes the next message in any state, or returns nil.
 func (s *standardOrder) next(oldOnly bool) *message {
 	if s.turns.Len() > 0 && (s.quiet() == 0 || s.quietInRow >= quietShare) {
 		return s.nextNoisy(oldOnly)
@@ -185,7 +184,6 @@ func (s *standardOrder) became(t *tenant) {
 	}
 }
 
-// release makes a noisy tenant quiet and returns its parked messages to the others.
 func (s *standardOrder) release(t *tenant) {
 	n := t.noisy
 	s.parkedFresh -= n.fresh.n

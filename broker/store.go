@@ -218,7 +218,6 @@ func recordCreation(dir string) error {
 	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
 }
 
-// openStore opens or creates the database in dir. cache is in bytes.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -269,7 +268,6 @@ func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d"
 
 var errDamaged = errors.New("the file is damaged")
 
-// explain adds the path to an error and, for a damaged file, instructions.
 func explain(path string, err error) error {
 	if !isCorrupt(err) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("opening %s: %w", path, err)

@@ -35,7 +35,6 @@ type tenant struct {
 	mark     int          // of the last sweep that found its messages
 }
 
-// noisyTenant is the additional state of a noisy tenant.
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the last message came from back
@@ -127,7 +126,6 @@ func (s *standardOrder) calm(complete bool) {
 	})
 }
 
-// sentNothing reports whether a tenant has been inactive long enough to be quiet.
 func (t *tenant) sentNothing(now int64) bool { return now-t.lastSent >= quietAfter.Milliseconds() }
 
 func (s *standardOrder) endTake() {

@@ -188,7 +188,6 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// listedKeys is the number of keys in one DELETE.
 const listedKeys = 16
 
 // deleteTexts holds the DELETE statements for one key, a list and a range.

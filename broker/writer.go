@@ -76,7 +76,6 @@ type writer struct {
 	failure error // why requests are rejected, or nil
 }
 
-// groupLimit is the maximum number of requests in one transaction.
 const groupLimit = 512
 
 func newWriter(b *Broker, restore func() error) *writer {
