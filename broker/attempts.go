@@ -216,11 +216,11 @@ func (t *tx) writeAttempt(it *attempted) error {
 // maxAppended is the size in bytes up to which a history grows by appending; larger ones are trimmed.
 const maxAppended = 4 << 10
 
-// appendAttempt applies if the previous attempt failed for the same reason in the same hour, which leaves the index
-// and the counts of reasons unchanged.
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
+// appendAttempt applies if the previous attempt failed for the same reason in the same hour, which leaves the index
+// and the counts of reasons unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
