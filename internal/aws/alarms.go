@@ -18,54 +18,51 @@ import (
 	"tendril/queue"
 )
 
-// maxDeleted is the limit of alarms per DeleteAlarms call.
+// The limit of DeleteAlarms.
 const maxDeleted = 100
 
-// Alarm is a CloudWatch alarm on one metric. The ranges are from PutMetricAlarm in the CloudWatch API Reference.
+// Alarm is a CloudWatch alarm on one metric. The limits are those of PutMetricAlarm.
 type Alarm struct {
-	// Name is 1 to 255 characters, unique in the account and region.
+	// 1 to 255 characters, unique in the account and region.
 	Name string `json:"name"`
-	// Description is at most 1024 characters; it may be empty.
+	// At most 1024 characters.
 	Description string `json:"description,omitempty"`
 	Namespace   string `json:"namespace"`
 	Metric      string `json:"metric"`
-	// Dimensions are sorted by name; at most 30.
+	// Sorted by name, at most 30.
 	Dimensions []Dimension `json:"dimensions,omitempty"`
-	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
+	// Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
 	Statistic string `json:"statistic"`
-	// Unit restricts the alarm to samples in that unit; "" means all samples.
+	// Unit of the samples; "" means any.
 	Unit string `json:"unit,omitempty"`
-	// Comparison is GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or
-	// LessThanOrEqualToThreshold.
+	// GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or LessThanOrEqualToThreshold.
 	Comparison string  `json:"comparison"`
 	Threshold  float64 `json:"threshold"`
-	// Period is in seconds: 10, 20, 30 or a multiple of 60.
+	// In seconds: 10, 20, 30 or a multiple of 60.
 	Period int `json:"period"`
-	// EvaluationPeriods is at least 1. DatapointsToAlarm of these periods must breach; 0 means all.
+	// DatapointsToAlarm of EvaluationPeriods must breach; 0 means all.
 	EvaluationPeriods int `json:"evaluationPeriods"`
 	DatapointsToAlarm int `json:"datapointsToAlarm,omitempty"`
-	// MissingData is missing, notBreaching, breaching or ignore; "" means missing.
+	// missing, notBreaching, breaching or ignore; "" means missing.
 	MissingData string `json:"treatMissingData,omitempty"`
-	// Actions, OKActions and MissingActions are ARNs, at most five each, notified when the state becomes ALARM, OK or
-	// INSUFFICIENT_DATA.
+	// ARNs to notify of the states ALARM, OK and INSUFFICIENT_DATA, at most five each.
 	Actions        []string `json:"actions,omitempty"`
 	OKActions      []string `json:"okActions,omitempty"`
 	MissingActions []string `json:"insufficientDataActions,omitempty"`
-	// Muted disables all actions.
-	Muted bool `json:"muted,omitempty"`
+	Muted          bool     `json:"muted,omitempty"`
 }
 
-// Dimension is a name and value that identify a metric.
+// Dimension is a dimension of a metric.
 type Dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// AlarmState is an existing alarm and its current state.
+// AlarmState is an existing alarm and its state.
 type AlarmState struct {
 	Alarm
 	ARN string `json:"arn"`
-	// State is OK, ALARM or INSUFFICIENT_DATA.
+	// OK, ALARM or INSUFFICIENT_DATA.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -74,7 +71,7 @@ type AlarmState struct {
 // repeated enables retries for idempotent calls.
 func repeated(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
 
-// Alarms returns the metric alarms with names that start with prefix, sorted by name.
+// Alarms returns the metric alarms with a name prefix, sorted by name.
 func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmState, err error) {
 	in := &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
 		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
@@ -144,7 +141,7 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 	return c.alarmError(ctx, "PutMetricAlarm", err)
 }
 
-// DeleteAlarms deletes alarms by name. Alarms that do not exist are ignored.
+// DeleteAlarms deletes alarms by name and ignores missing ones.
 func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 	for some := range slices.Chunk(names, maxDeleted) {
 		_, err := c.api.get().DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, repeated)
@@ -168,7 +165,7 @@ func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]stri
 	return tags, nil
 }
 
-// Dashboard returns a dashboard's JSON body, or "" if the dashboard does not exist.
+// Dashboard returns a dashboard's JSON body, or "" if it does not exist.
 func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error) {
 	out, err := c.api.get().GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, repeated)
 	if err = c.alarmError(ctx, "GetDashboard", err); err != nil {
@@ -197,7 +194,7 @@ func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 	return err
 }
 
-// Region returns the region that calls are sent to.
+// Region returns the region of the calls.
 func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 func (c *CloudWatch) alarmError(ctx context.Context, action string, err error) error {

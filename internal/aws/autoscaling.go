@@ -13,18 +13,17 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is a client for Amazon EC2 Auto Scaling or a compatible server. It is safe for concurrent use. Errors
-// are [queue.Error]; the code for a missing group or instance is queue.CodeResourceNotFound.
+// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error], with
+// queue.CodeResourceNotFound for a missing group or instance.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling reads the AWS configuration. If it contains no region, OpenAutoScaling asks the instance metadata
-// service.
+// OpenAutoScaling creates a client from the AWS configuration, with the instance's region as a fallback.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
@@ -69,7 +68,7 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }
 
-// Group returns the group called name without a call to AWS.
+// Group returns a group without verifying that it exists.
 func (a *AutoScaling) Group(name string) *Group { return &Group{scaling: a, name: name} }
 
 // Group is an Auto Scaling group.
@@ -78,13 +77,12 @@ type Group struct {
 	name    string
 }
 
-// GroupState describes a group's size and instances.
+// GroupState is a group's size and instances.
 type GroupState struct {
-	// Min and Max are the limits of Desired, the desired capacity.
 	Min, Max, Desired int
-	// Instances include those that are starting or terminating.
+	// Instances includes those starting or terminating.
 	Instances []GroupInstance
-	// ManagedBy is the service or program that controls the group's size according to its tags, or "".
+	// ManagedBy is the service or program that controls the group's size, or "".
 	ManagedBy string
 }
 
@@ -104,14 +102,14 @@ type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Healthy is the group's health status. Protected instances are exempt from scale-in.
+	// Protected instances are exempt from scale-in.
 	Healthy, Protected bool
 }
 
 // Name returns the group's name.
 func (g *Group) Name() string { return g.name }
 
-// Describe returns the group's current sizes and instances.
+// Describe returns the group's current state.
 func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	out, err := g.scaling.api.get().DescribeAutoScalingGroups(ctx,
 		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
@@ -134,10 +132,10 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf derives the manager of a group from its tags. Sources: Amazon EKS User Guide, "Simplify node lifecycle
-// with managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2 workloads"; the
-// README of the AWS cloud provider of Kubernetes' Cluster Autoscaler; Elastic Beanstalk Developer Guide, "Tagging
-// Elastic Beanstalk application resources".
+// managerOf derives a group's manager from its tags. Sources: Amazon EKS User Guide, "Simplify node lifecycle with
+// managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2 workloads"; Kubernetes
+// Cluster Autoscaler, AWS README; Elastic Beanstalk Developer Guide, "Tagging Elastic Beanstalk application
+// resources".
 func managerOf(tags []types.TagDescription) string {
 	for _, tag := range tags {
 		for prefix, manager := range map[string]string{"elasticbeanstalk:": "Elastic Beanstalk", "eks:": "Amazon EKS",
@@ -150,7 +148,7 @@ func managerOf(tags []types.TagDescription) string {
 	return ""
 }
 
-// ScaledBy returns the service that manages the group, or else an enabled scaling policy of the group, or "".
+// ScaledBy returns the group's manager, or else an enabled scaling policy, or "".
 func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	state, err := g.Describe(ctx)
 	if err != nil || state.ManagedBy != "" {
@@ -169,7 +167,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity. It ignores the group's cooldown because the caller has its own. The group
+// SetSize sets the desired capacity. It ignores the group's cooldown, because the caller has its own. The group
 // rejects sizes outside its limits.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
@@ -179,13 +177,12 @@ func (g *Group) SetSize(ctx context.Context, n int) error {
 	return g.explain(ctx, "SetDesiredCapacity", err)
 }
 
-// Member returns an instance of the group, usually this one. hook is the lifecycle hook that delays the instance's
-// termination, or "".
+// Member returns an instance of the group. hook is the lifecycle hook that delays its termination, or "".
 func (g *Group) Member(instance, hook string) *Member {
 	return &Member{group: g, id: instance, hook: hook}
 }
 
-// Member is an instance of a group. It supports scale-in protection and draining before termination.
+// Member is an instance of a group.
 type Member struct {
 	group    *Group
 	id, hook string
@@ -251,8 +248,7 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 	})
 }
 
-// scalingCode maps errors specific to Auto Scaling. It reports missing resources as ValidationError, like all other
-// invalid input.
+// scalingCode maps errors specific to Auto Scaling, which reports missing resources as ValidationError.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":

@@ -2,9 +2,9 @@ package aws
 
 import "unsafe"
 
-// client holds a service's client as an untyped pointer, to keep its type out of reach of reflection. html/template
-// calls methods by name, so the linker keeps every method of a reachable type; the few hundred operations that
-// tendril never calls would add 10 MB to the binary (decision 0066). The zero value holds nil.
+// client hides a service's client from reflection. html/template calls methods by name, so the linker keeps every
+// method of a reachable type; operations that tendril never calls would add 10 MB to the binary (decision 0066). The
+// zero value holds nil.
 type client[T any] struct {
 	pointer unsafe.Pointer // *T
 }

@@ -15,36 +15,34 @@ import (
 	"tendril/queue"
 )
 
-// maxDatums is the limit of values per PutMetricData call.
+// The limit of PutMetricData.
 const maxDatums = 1000
 
-// Datum is a statistic set for a CloudWatch metric. A single value is a set of one sample.
+// Datum is a statistic set for a metric. A single value is a set of one sample.
 type Datum struct {
-	// Name is the metric's name.
 	Name string
-	// Dimension and DimensionValue are the only dimension; both are "" without one.
+	// The only dimension; "" for none.
 	Dimension, DimensionValue string
-	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
+	// A CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string
-	// At is the time of the measurement, at most two weeks ago. Zero means the time of arrival.
+	// Time of the measurement, at most two weeks ago. Zero means the time of arrival.
 	At time.Time
-	// Samples is the number of values in the set, at least 1.
+	// Samples is at least 1.
 	Samples, Sum, Minimum, Maximum float64
 }
 
-// CloudWatch writes metrics and manages alarms. It is safe for concurrent use.
+// CloudWatch publishes metrics and manages alarms. It is safe for concurrent use.
 //
-// Writes of metrics are not retried: CloudWatch may have counted a call without an answer, and only the caller knows
-// whether duplicate or missing values are worse.
+// PutMetricData is not retried, because a call without a response may have been counted.
 type CloudWatch struct {
 	service service
 	api     client[cloudwatch.Client]
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (c *CloudWatch) Close() { c.service.close() }
 
-// OpenCloudWatch reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
+// OpenCloudWatch creates a client from the AWS configuration.
 func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH", 1)
@@ -53,8 +51,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	}
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// Common AWS-compatible servers support neither the SDK's default protocol, CBOR, nor compressed bodies.
-		// Calls in JSON stay far below the limit of 1 MiB.
+		// Common compatible servers do not support the default protocol, CBOR, or compressed bodies. JSON stays far
+		// below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
@@ -66,8 +64,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	return &CloudWatch{service, hold(api)}, nil
 }
 
-// PutMetricData writes up to 1000 values to a namespace in one call, without retries. The error is a [queue.Error],
-// or ctx's error if ctx was canceled.
+// PutMetricData publishes up to 1000 values in one call without retries.
 func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
 	if len(data) == 0 {
 		return nil

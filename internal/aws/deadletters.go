@@ -9,17 +9,17 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue whose dead letters tendril sends itself, with the reason for their last failure as an
-// attribute. SQS does not record a reason when it dead-letters a message.
+// DeadLetters is a queue with messages that tendril dead-letters itself, to add the reason for their last failure.
+// SQS does not record one.
 type DeadLetters struct {
 	*Queue
-	// To returns the name of the dead-letter queue, or "" if it is unknown or does not exist.
+	// To returns the name of the dead-letter queue, or "" if unknown.
 	To func() string
-	// ARN is the queue's ARN and Instance the instance that delivers messages. Dead letters include both.
+	// The queue's ARN and this instance's name, added to each dead letter.
 	ARN, Instance string
 	// Last also sends messages that failed at their last receive, which SQS would otherwise move.
 	Last bool
-	// HideAnswers omits the app's response from dead letters.
+	// HideAnswers omits the app's response.
 	HideAnswers bool
 }
 
@@ -28,8 +28,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages that failed at their last receive, if last is set, or
-// messages with receives left.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, with
+// receives left.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last
@@ -84,7 +84,6 @@ func fitting(msgs []queue.Outgoing) int {
 	return len(msgs)
 }
 
-// complete adds the queue's ARN and the instance to a dead letter.
 func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	l.Failure.Source, l.Failure.Instance = d.ARN, d.Instance
 	if d.HideAnswers {
@@ -93,7 +92,7 @@ func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	return &l
 }
 
-// sibling returns another queue in the same account and region, where SQS requires dead-letter queues to be.
+// sibling returns a queue in the same account and region. SQS requires dead-letter queues to be there.
 func (q *Queue) sibling(name string) *Queue {
 	where := q.site
 	where.queue = name

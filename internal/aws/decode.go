@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is a decoded message that shares the response's memory.
+// received shares the response's memory.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -23,17 +23,16 @@ type received struct {
 	sentAt, firstReceivedAt                       time.Time
 }
 
-// answerLimits accepts responses nested up to 64 levels, of which SQS uses five, and any string.
+// Responses of SQS have five levels.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
-// messageReader decodes ReceiveMessage responses.
 type messageReader struct {
 	json    sqswire.Reader
 	message received
 	corrupt func(id, part string)
 }
 
-// readMessages decodes a response. It reports messages with wrong checksums to corrupt and omits them.
+// readMessages decodes a ReceiveMessage response. It reports and omits messages with wrong checksums.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -108,7 +107,6 @@ func (r *messageReader) readSystemAttribute(name string) {
 	}
 }
 
-// readAttribute reads an attribute and inserts it into the sorted attributes.
 func (r *messageReader) readAttribute(name string) {
 	a := queue.Attribute{Name: name}
 	var text, encoded string
@@ -153,7 +151,6 @@ func (r *messageReader) integer() int64 {
 	return n
 }
 
-// milliseconds reads a string with milliseconds since 1970.
 func (r *messageReader) milliseconds() time.Time {
 	if n := r.integer(); n != 0 {
 		return time.UnixMilli(n)
@@ -171,8 +168,8 @@ func (r *messageReader) isWhole() bool {
 	return part == ""
 }
 
-// build copies the message out of the response, with one allocation for all strings so that the message does not keep
-// the response in memory. The ID is allocated separately because it outlives the message.
+// build copies the message with one allocation for all strings, so that it does not keep the response in memory. The
+// ID is allocated separately because it outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -202,7 +199,6 @@ func (m *received) build() queue.Message {
 	return out
 }
 
-// entryResult is the result of one batch entry.
 type entryResult struct {
 	answered bool
 	err      error
@@ -284,7 +280,6 @@ func readFlag(r *sqswire.Reader) bool {
 	return value
 }
 
-// place stores the result of the entry called id.
 func place(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
 	if r.Failed() {
 		return
@@ -297,8 +292,7 @@ func place(r *sqswire.Reader, results []entryResult, id string, result entryResu
 	results[i] = result
 }
 
-// damagedPart returns "body" or "attributes" if that part does not match its MD5 digest, or "" if both match or have
-// no digest. MD5 detects accidental damage only, not tampering.
+// damagedPart returns "body" or "attributes" if its MD5 digest does not match, otherwise "".
 func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
 	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"
@@ -309,7 +303,6 @@ func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesS
 	return ""
 }
 
-// isDigest reports whether text is sum in hexadecimal.
 func isDigest(sum [md5.Size]byte, text string) bool {
 	var digits [2 * md5.Size]byte
 	hex.Encode(digits[:], sum[:])

@@ -18,24 +18,24 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. Its only key is the string hash key "id", as in the
-// registry of an Elastic Beanstalk worker environment, so the two can share a table: tendril's IDs start with
-// "lease:", "fire:", "task:" and "pauses:". Table is safe for concurrent use.
+// Table is a DynamoDB table that implements [registry.Store]. It has the string hash key "id" and no sort key, like
+// the registry of an Elastic Beanstalk worker environment. The two can share a table, because tendril's IDs start
+// with "lease:", "fire:", "task:" and "pauses:". Table is safe for concurrent use.
 //
-// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error]; the code
-// for a missing table is queue.CodeResourceNotFound.
+// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
+// queue.CodeResourceNotFound for a missing table.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]
 	name    string
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (t *Table) Close() { t.service.close() }
 
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-// OpenTable reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
+// OpenTable creates a client from the AWS configuration.
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
 	opts = cmp.Or(opts, &Options{})
 	if !tableName.MatchString(name) {
@@ -59,7 +59,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	return &Table{service, hold(api), name}, nil
 }
 
-// Check verifies that credentials are available and that the table exists with the right key.
+// Check verifies the credentials and the table's key.
 func (t *Table) Check(ctx context.Context) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -86,8 +86,7 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
 }
 
-// Create creates the table with on-demand billing and the tags, and waits until it can be used. An existing table
-// keeps its tags.
+// Create creates the table with on-demand billing, and waits until it can be used. An existing table keeps its tags.
 func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -127,11 +126,9 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	}
 }
 
-// expiryAttribute contains the time after which DynamoDB may delete a record.
 const expiryAttribute = "expires"
 
-// Expires reports whether DynamoDB deletes expired records, such as old scheduled runs, which otherwise stay forever.
-// by is the table's time-to-live attribute, or "".
+// Expires reports whether the table deletes expired records. by is its time-to-live attribute, or "".
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
@@ -144,8 +141,7 @@ func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	return by == expiryAttribute, by, nil
 }
 
-// Expire enables time to live on the table. A table has only one time-to-live attribute, so a table that already has
-// another one is an error.
+// Expire enables time to live. A table with another time-to-live attribute is an error.
 func (t *Table) Expire(ctx context.Context) error {
 	yes, by, err := t.Expires(ctx)
 	switch {
@@ -166,7 +162,7 @@ func (t *Table) Expire(ctx context.Context) error {
 		return nil
 	}
 	err = t.explain(ctx, "setting the table's time to live", err)
-	if yes, _, _ := t.Expires(ctx); yes { // another instance was faster
+	if yes, _, _ := t.Expires(ctx); yes {
 		return nil
 	}
 	return err

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// attributeValues contains some or all attributes of an item.
 type attributeValues = map[string]types.AttributeValue
 
 // nouns name record kinds in errors.
@@ -49,7 +48,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// readItems returns the existing items by ID.
+// readItems omits missing items.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -87,8 +86,8 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change and the check of its lease are one transaction, so DynamoDB
-// orders the change before or after every change of leadership.
+// Swap implements [registry.Store]. A fenced change is one transaction with a check of the lease, so that DynamoDB
+// orders it before or after every change of leadership.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		_, _, err := t.transact(ctx, "checking the lease", fence, nil)
@@ -133,8 +132,8 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// update makes one write. If the condition fails, changed is false and item is the stored item, or nil if the server
-// does not return it.
+// update makes one write. If its condition fails, changed is false, and item is the stored one, or nil if not
+// returned.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -148,8 +147,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	return nil, err == nil, t.explain(ctx, doing, err)
 }
 
-// transact makes one write, or none if u is nil, provided the fence's term is current. Its results are the same as
-// update's.
+// transact is update in a transaction with a check of the fence. u may be nil.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
 	item attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
@@ -187,8 +185,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// updateOf converts a change to an update. Attributes not in the change, such as those of a later version, keep their
-// values.
+// updateOf converts a change to an update, which does not affect other attributes.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -241,7 +238,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// attributes returns all of a record's attributes except the key.
+// attributes returns a record's attributes without the key.
 func attributes(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {
@@ -253,7 +250,7 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// recordOf converts an item to a record. A missing item has nil fields.
+// recordOf returns a record with nil fields for a missing item.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {
@@ -286,7 +283,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// decode returns nil for types that tendril does not store.
+// decode returns nil for unknown types.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -18,15 +18,13 @@ import (
 
 // TaskPlace identifies a running ECS task.
 type TaskPlace struct {
-	// Cluster is the cluster's name and ARN the task's ARN.
 	Cluster, ARN, Region string
-	// Service is the service's name, or "" if the task belongs to none or the container agent does not report it. In
-	// that case, use [ECS.ServiceOf].
+	// Service is "" without one, or if the container agent does not report it; see [ECS.ServiceOf].
 	Service string
 }
 
-// ReadTaskPlace returns this task's place. metadata is the URL in ECS_CONTAINER_METADATA_URI_V4. ctx should have a
-// deadline. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
+// ReadTaskPlace returns this task's place. metadata is ECS_CONTAINER_METADATA_URI_V4. Source: Amazon ECS Developer
+// Guide, "Amazon ECS task metadata endpoint version 4".
 func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	if !isWebURL(metadata) {
 		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
@@ -63,17 +61,17 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 // lastPart returns the name in an ARN, or the name itself.
 func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// ECS is a client for Amazon ECS or a compatible server. It is safe for concurrent use. Errors are [queue.Error].
+// ECS is a client for Amazon ECS. It is safe for concurrent use.
 type ECS struct {
 	service service
 	api     client[ecs.Client]
 	scaling serviceScaling
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (e *ECS) Close() { e.service.close() }
 
-// OpenECS reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
+// OpenECS creates a client from the AWS configuration.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Amazon ECS", "AWS_ENDPOINT_URL_ECS", 2)
@@ -106,10 +104,10 @@ func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, erro
 	return name, nil
 }
 
-// Service returns a service without a call to AWS.
+// Service returns a service without verifying that it exists.
 func (e *ECS) Service(cluster, name string) *ECSService { return &ECSService{e, cluster, name} }
 
-// ECSService is a service of Amazon ECS.
+// ECSService is an ECS service.
 type ECSService struct {
 	ecs           *ECS
 	cluster, name string
@@ -163,7 +161,7 @@ func (e *ECS) explain(ctx context.Context, action, what string, err error) error
 	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
 }
 
-// adviseScaling returns a function that adds advice to errors. permission is the permission that the call needs.
+// adviseScaling returns a function that adds advice to errors, including the required permission.
 func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
 	return func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s: %s", s.host, refused)

@@ -12,8 +12,7 @@ import (
 // wholeSeconds rounds up, so that a timeout is never shorter than requested.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// appendReceive appends a ReceiveMessage request. It uses both names of the list of system attributes for servers
-// that support only one of them.
+// appendReceive uses both names of the list of system attributes, because some servers support only one.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)
@@ -56,7 +55,6 @@ func appendChange(dst []byte, c queue.VisibilityChange) []byte {
 	return strconv.AppendInt(dst, wholeSeconds(c.Visibility), 10)
 }
 
-// appendOutgoing appends a message without its empty optional parts.
 func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 	dst = sqswire.AppendString(append(dst, `,"MessageBody":`...), m.Body)
 	if m.Delay != nil {

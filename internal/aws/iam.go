@@ -20,9 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions. It changes nothing. Errors are [queue.Error].
-//
-// The two calls are signed and decoded here, because SDK clients for them would be additional dependencies.
+// IAM identifies the caller and simulates its permissions. It changes nothing, and avoids SDK clients as
+// dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -31,25 +30,24 @@ type IAM struct {
 	configured  bool
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (i *IAM) Close() { i.service.close() }
 
 // Region returns the configured region, or "".
 func (i *IAM) Region() string { return i.region }
 
-// Configured reports whether an endpoint other than Amazon's is configured.
+// Configured reports whether a non-AWS endpoint is configured.
 func (i *IAM) Configured() bool { return i.configured }
 
-// globalEndpoint is a service's URL and the region for its signatures.
 type globalEndpoint struct{ name, url, region string }
 
 // Caller is the owner of the credentials.
 type Caller struct {
-	// Account is the account ID. ARN is the ARN of the user or of the role's session.
+	// ARN of a user or of a role's session.
 	Account, ARN string
 }
 
-// OpenIAM reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
+// OpenIAM creates a client from the AWS configuration.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, s, err := connect(ctx, opts, "IAM", "AWS_ENDPOINT_URL_IAM", 2)
@@ -110,7 +108,7 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 }
 
 // Denied returns the actions that the caller's policies do not allow on a resource. conditions are values of
-// condition keys, as in StringEquals. It needs iam:SimulatePrincipalPolicy.
+// condition keys for StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
 	form := url.Values{"Action": {"SimulatePrincipalPolicy"}, "Version": {"2010-05-08"},
@@ -153,7 +151,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	return denied, nil
 }
 
-// principal returns the ARN of the user, or of the role if the caller is a role's session.
+// principal returns the ARN of the user or role.
 func (c Caller) principal() string {
 	head, name, found := strings.Cut(c.ARN, ":assumed-role/")
 	if !found {
@@ -163,10 +161,9 @@ func (c Caller) principal() string {
 	return strings.Replace(head, ":sts:", ":iam:", 1) + ":role/" + role
 }
 
-// maxIAMAnswer is the limit of bytes read from a response.
 const maxIAMAnswer = 1 << 20
 
-// call makes a signed request in the Query protocol and decodes the response.
+// call makes a request in the Query protocol.
 func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err

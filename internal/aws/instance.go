@@ -21,18 +21,17 @@ import (
 	"tendril/queue"
 )
 
-// metadataPatience is the timeout of a metadata request. The service runs on the same machine, and outside EC2
-// nothing responds.
+// metadataPatience is the timeout of a metadata request. The service is local, and outside EC2 nothing responds.
 const metadataPatience = 2 * time.Second
 
-// Instance is the EC2 instance that this process runs on, as described by its metadata service. It is safe for
-// concurrent use. Outside EC2 its methods fail within a few seconds.
+// Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2 its methods fail
+// within a few seconds.
 type Instance struct {
 	api *imds.Client
 }
 
 // NewInstance returns this instance. endpoint is the URL of the metadata service; "" means
-// AWS_EC2_METADATA_SERVICE_ENDPOINT, or else the standard address. It respects AWS_EC2_METADATA_DISABLED=true.
+// AWS_EC2_METADATA_SERVICE_ENDPOINT or the standard address.
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 	if endpoint != "" && !isWebURL(endpoint) {
@@ -41,7 +40,7 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
-		// A transport of its own without keep-alives leaves no connection open.
+		// Without keep-alives, no connection stays open.
 		HTTPClient: &http.Client{Timeout: metadataPatience, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil
@@ -69,9 +68,9 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission. Source: Amazon EC2 Auto
-// Scaling User Guide, "Retrieve the target lifecycle state through instance metadata": only instances of a group have
-// one.
+// InGroup reports whether the instance is in an Auto Scaling group, without needing a permission. Only such instances
+// have a target lifecycle state. Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state
+// through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
 	_, err := i.read(ctx, "autoscaling/target-lifecycle-state")
 	if isNotFound(err) {
@@ -94,9 +93,9 @@ func isNotFound(err error) bool {
 	return errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound
 }
 
-// MayBeInstance reports whether this process may run on an EC2 instance, according to this package's environment
-// variables or the machine's firmware. It does not call the metadata service, which takes seconds to time out
-// elsewhere. Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
+// MayBeInstance reports whether this process may run on an EC2 instance, according to environment variables or the
+// machine's firmware, without waiting for the metadata service. Source: Amazon EC2 User Guide, "Detect whether a host
+// is an EC2 instance".
 func MayBeInstance() bool {
 	if os.Getenv("TENDRIL_INSTANCE_ID") != "" {
 		return true
@@ -117,7 +116,6 @@ func MayBeInstance() bool {
 	return false
 }
 
-// read returns one metadata value.
 func (i *Instance) read(ctx context.Context, path string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, 2*metadataPatience)
 	defer cancel()
@@ -142,33 +140,30 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		firstLine(plain(err).Error()))}
 }
 
-// TaskProtection is the duration of an ECS task's protection, 1 minute to 48 hours. It is renewed before it expires.
-// The protection of a killed task expires on its own.
+// TaskProtection is the duration of an ECS task's protection, 1 minute to 48 hours, unless renewed.
 const TaskProtection = time.Hour
 
-// maxAgentAnswer is the limit of bytes read from a response of the container agent.
 const maxAgentAnswer = 64 << 10
 
-// ECSTask is the ECS task that this process runs in. It is safe for concurrent use.
+// ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state  string // URL of the protection
+	state  string // protection URL
 	client *http.Client
 }
 
-// NewECSTask returns this task. agent is the URL of the container agent, from ECS_AGENT_URI.
+// NewECSTask returns this task. agent is ECS_AGENT_URI.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
 			"anywhere else", agent)
 	}
-	// Keep-alives are pointless for two requests per hour.
 	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 }
 
-// Protect prevents scale-in and deployments of the service from stopping the task for [TaskProtection] from now on,
-// or ends this protection. ctx should have a deadline. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in
-// protection endpoint". The agent calls UpdateTaskProtection, which the task's role must allow.
+// Protect protects the task from scale-in and deployments for [TaskProtection], or ends the protection. The task's
+// role must allow ecs:UpdateTaskProtection. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
+// endpoint".
 func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	wanted := struct {
 		ProtectionEnabled bool
@@ -204,7 +199,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	return readProtection(resp.StatusCode, text, on)
 }
 
-// readProtection decodes the agent's response: the protection, a failure (possibly with status 200), or an error.
+// readProtection decodes the agent's response. A failure may have status 200.
 func readProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

@@ -20,10 +20,10 @@ import (
 	"tendril/queue"
 )
 
-// longestFunction is the default timeout of a call: the longest run time of a function plus some overhead.
+// longestFunction is the longest run time of a function plus some overhead.
 const longestFunction = 905 * time.Second
 
-// Lambda invokes a function of AWS Lambda or a compatible server. It is safe for concurrent use.
+// Lambda invokes an AWS Lambda function. It is safe for concurrent use.
 type Lambda struct {
 	service   service
 	api       client[lambda.Client]
@@ -32,22 +32,21 @@ type Lambda struct {
 	timeout   time.Duration
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (l *Lambda) Close() { l.service.close() }
 
 // LambdaOptions configure [OpenLambda]. Only Function is required.
 type LambdaOptions struct {
 	Client Options
-	// Connections is the number of idle connections to keep, at least the number of concurrent calls. 0 means 1000.
+	// Connections is the number of idle connections to keep; 0 means 1000.
 	Connections int
-	// Function is a name, partial ARN or ARN, optionally with an alias or version.
+	// A name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout limits one call; 0 means 905 s, a little more than the longest run time of a function.
+	// Timeout of one call; 0 means 905 s, slightly more than a function may run.
 	Timeout time.Duration
 }
 
-// OpenLambda reads the AWS configuration without a call to AWS. The error names the option, variable or file at
-// fault.
+// OpenLambda creates a client from the AWS configuration.
 func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	opts = cmp.Or(opts, &LambdaOptions{})
 	function, err := parseFunction(opts.Function)
@@ -66,7 +65,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
 		// A call that may have run the function is never repeated.
 		o.Retryer = sdk.NopRetryer{}
-		o.Logger = logging.Nop{} // errors are returned
+		o.Logger = logging.Nop{}
 		o.Region = cmp.Or(function.Region, o.Region)
 		chooseEndpoint(opts.Client.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
@@ -85,11 +84,9 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke runs the function once with the JSON payload and waits for its result or the timeout. It repeats a call only
-// if a reused connection failed before a byte was sent.
-//
-// The error is an invokeError, which means there is no complete response. The caller must not change payload
-// afterwards, because an abandoned connection may still read it.
+// Invoke runs the function once with the JSON payload and waits for its result. It repeats a call only if a reused
+// connection failed before a byte was sent. The caller must not change payload afterwards, because an abandoned
+// connection may still read it.
 func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -108,7 +105,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-// call makes one call and reports how much of it was sent.
+// call also reports how much of the call was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
@@ -131,7 +128,7 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 }
 
 // Check verifies that the function exists and may be invoked, without running it. It needs only
-// lambda:InvokeFunction. Error codes include queue.CodeResourceNotFound and queue.CodeAccessDenied.
+// lambda:InvokeFunction.
 func (l *Lambda) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -146,8 +143,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// FunctionTimeout returns the function's timeout in whole seconds. It needs lambda:GetFunctionConfiguration, which
-// Invoke does not; without that permission the error code is queue.CodeAccessDenied.
+// FunctionTimeout returns the function's timeout in whole seconds. It needs lambda:GetFunctionConfiguration; without
+// that permission the error code is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -163,12 +160,10 @@ func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	return 0, l.unanswered(ctx, err)
 }
 
-// unanswered returns the error of a call without a complete response.
 func (l *Lambda) unanswered(ctx context.Context, err error) error {
 	return l.service.unanswered(ctx, "calling Lambda function "+l.function.String(), err)
 }
 
-// explain adds advice to an error response.
 func (l *Lambda) explain(refused *refusal, permission string) error {
 	code, message := refused.queueCode(), refused.Error()
 	switch {
@@ -190,15 +185,14 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }
 
-// functionReference is a function's name, partial ARN or ARN, optionally with an alias or version.
 type functionReference struct {
 	Name string
-	// Qualifier is the alias or version; "" means the latest.
+	// "" means the latest version
 	Qualifier string
-	// Region and Account are "" if the reference does not contain them.
+	// "" if not part of the reference
 	Region, Account string
 
-	// called is the FunctionName parameter of API calls.
+	// FunctionName parameter of API calls
 	called string
 }
 
@@ -216,7 +210,7 @@ var (
 	accountID         = regexp.MustCompile(`^\d{12}$`)
 )
 
-// parseFunction reads a function's name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
+// parseFunction parses a name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
 func parseFunction(s string) (functionReference, error) {
 	r := functionReference{}
 	rest, partition, problem := s, "", ""

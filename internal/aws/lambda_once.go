@@ -22,41 +22,37 @@ import (
 
 // invokeError is the error of a call without a complete response.
 type invokeError struct {
-	// Sent reports that some of the call was sent, so the function may have run.
+	// Sent means that the function may have run.
 	Sent bool
-	// Err is a [*queue.Error] or the error of the caller's context.
-	Err error
+	Err  error
 }
 
-// Error returns the cause's message.
 func (e *invokeError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *invokeError) Unwrap() error { return e.Err }
 
-// Unsent reports whether no byte of the call was sent. In that case the function has not run.
+// Unsent reports whether no byte of the call was sent, so the function has not run.
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 // sending tracks how much of a call was sent.
 type sending struct {
-	// payload is the request's body. The SDK closes its own body as soon as a response starts; net/http may still be
-	// reading it then, and would close the connection in the middle of the response.
+	// payload is the request's body. The SDK closes its own body when a response starts; net/http may still be
+	// reading it and would close the connection during the response.
 	payload []byte
-	// left is set if a byte of the request was, or may have been, written to the connection.
+	// a byte may have been sent
 	left bool
-	// stale is set if no byte was sent because a reused connection was dead.
+	// nothing was sent because a reused connection was dead
 	stale bool
 }
 
 type sendingKey struct{}
 
-// onceTransport makes a request, records in the context's sending how much was sent, and limits the response's size.
+// onceTransport records how much of a request was sent, and limits the response's size.
 type onceTransport struct{ next http.RoundTripper }
 
-// maxReply is the limit of bytes read from a response. Lambda's limit is 6 MiB.
+// maxReply exceeds Lambda's limit of 6 MiB.
 const maxReply = 7 << 20
 
-// RoundTrip implements [http.RoundTripper].
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var conn *tappedConn
 	var before int64
@@ -93,7 +89,6 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// tapDial wraps the connections of dial in tappedConn.
 func tapDial(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -104,14 +99,14 @@ func tapDial(dial dialer) dialer {
 	}
 }
 
-// tappedConn counts the writes to a connection. Sealing it blocks further writes, so that the count is final.
+// tappedConn counts writes. Sealing it blocks further writes, so that the count is final.
 type tappedConn struct {
 	net.Conn
 	writes atomic.Int64
 	sealed atomic.Bool
 }
 
-// Write counts before it checks the seal. Either it sees the seal, or seal returns a count that includes it.
+// Write counts first: either it sees the seal, or seal returns a count that includes it.
 func (c *tappedConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	if c.sealed.Load() {
@@ -120,7 +115,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal blocks further writes and returns the number of writes started. The connection is unusable afterwards.
+// seal blocks further writes and returns the number of writes started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
@@ -140,14 +135,12 @@ func tapOf(conn net.Conn) *tappedConn {
 	}
 }
 
-// boundedBody is a response body with a size limit.
 type boundedBody struct {
 	io.ReadCloser
 	left   int64
 	needed bool // an empty body is an error
 }
 
-// Read fails once the body exceeds its limit.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -160,8 +153,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation converts an error of the SDK's client to the response of a service that did not run the function.
-// It returns false if there was no response, or an incomplete response from a function that ran.
+// refusedInvocation converts an error of the SDK to the response of a service that did not run the function. It
+// returns false if there was no response, or an incomplete one.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {
@@ -184,8 +177,7 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	return a, true
 }
 
-// retryAfter parses a Retry-After header with seconds or a date. The result is 0 for an invalid value, and at most 12
-// h.
+// retryAfter parses a Retry-After header. The result is 0 for an invalid value, and at most 12 h.
 func retryAfter(value string, now time.Time) time.Duration {
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {

@@ -13,10 +13,10 @@ import (
 	"tendril/queue"
 )
 
-// ErrNoMoveTasks means that an SQS-compatible server does not support message move tasks.
+// ErrNoMoveTasks means that a server does not support message move tasks.
 var ErrNoMoveTasks = errors.New("the endpoint has no message move tasks (StartMessageMoveTask)")
 
-// MoveTask is an SQS task that moves the messages of a dead-letter queue. It is not safe for concurrent use.
+// MoveTask moves the messages of a dead-letter queue. It is not safe for concurrent use.
 type MoveTask struct {
 	queue   *Queue
 	source  string // ARN
@@ -26,17 +26,17 @@ type MoveTask struct {
 
 // MoveProgress is the progress of a [MoveTask]. The zero value means that SQS does not list the task yet.
 type MoveProgress struct {
-	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
+	// RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
-	// Moved and ToMove are approximate. ToMove is 0 if unknown.
+	// Approximate; ToMove is 0 if unknown.
 	Moved, ToMove int64
-	// FailureReason is the error code of a failed task, or "".
+	// Error code of a failed task.
 	FailureReason string
 }
 
-// StartMove starts moving all messages of this dead-letter queue back to their source queues. perSecond limits the
-// rate, 1 to 500 messages; 0 leaves it to SQS. The error is [ErrNoMoveTasks] if the server does not support the
-// action, and UnsupportedOperation if the queue already has a running task.
+// StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond (1 to
+// 500; 0 leaves it to SQS). The error is [ErrNoMoveTasks] if the server does not support move tasks, and
+// UnsupportedOperation if the queue already has a running one.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -56,8 +56,7 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks reports whether the server does not support the action. According to its documentation, SQS returns
-// the same code while another task of the queue is running.
+// hasNoMoveTasks excludes the error for a second task, for which SQS documents the same code.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -69,7 +68,6 @@ func hasNoMoveTasks(err error) bool {
 	return refused.foreign() || refused.status == http.StatusNotImplemented
 }
 
-// arn fetches the queue's ARN.
 func (q *Queue) arn(ctx context.Context) (string, error) {
 	name := types.QueueAttributeNameQueueArn
 	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
@@ -87,7 +85,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	if err != nil {
 		return MoveProgress{}, err
 	}
-	for _, r := range out.Results { // sorted by start, latest first; only running tasks have handles
+	for _, r := range out.Results { // latest first; only running tasks have handles
 		if sdk.ToString(r.TaskHandle) == t.handle {
 			t.started = r.StartedTimestamp
 		} else if t.started != 0 && r.StartedTimestamp != t.started || r.TaskHandle != nil {
@@ -99,7 +97,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel stops the task and returns the approximate number of messages already moved. They are not moved back.
+// Cancel stops the task and returns the approximate number of messages already moved, which stay moved.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := operate(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

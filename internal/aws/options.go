@@ -9,41 +9,36 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Options configure a service's client. A nil *Options is valid. Credentials are deliberately not included: they come
-// from the standard AWS configuration, never from a flag or a settings file of tendril.
+// Options configure a client. A nil *Options is valid. Credentials always come from the standard AWS configuration.
 type Options struct {
-	// Region is the service's region; "" means the environment's or the profile's. The region in a queue's URL or
-	// ARN, or in a function's ARN, takes precedence.
+	// Region is the service's region; "" means the environment's or profile's. A region in a URL or ARN takes
+	// precedence.
 	Region string
-	// Profile is a profile of the shared AWS configuration files; "" means AWS_PROFILE, or else "default".
+	// Profile of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string
 	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then Amazon's endpoint. SQS also accepts unix:PATH. With an endpoint, S3 bucket names are in
-	// the path instead of the host name.
+	// AWS_ENDPOINT_URL, then Amazon's endpoint. SQS accepts unix:PATH. With an endpoint, S3 bucket names are in the
+	// path.
 	Endpoint string
-	// Events contains listeners for calls to SQS; may be nil.
-	Events *Events
-	// Log receives the SDK's log messages; nil discards them.
-	Log LogFunc
+	Events   *Events
+	Log      LogFunc
 }
 
-// Events contains listeners for calls to SQS; each may be nil. They run in the goroutine of the call, possibly
-// concurrently, and must not block.
+// Events contains listeners for calls to SQS; each may be nil. They may run concurrently and must not block.
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called when AWS rejected a signature because of the local clock. From now on, offset is added
-	// to the time in signatures.
+	// ClockAdjusted is called when AWS rejected a signature because of the local clock. offset is added from now on.
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message damaged in transit. A damaged message that was received is neither returned nor
-// deleted: it becomes visible again after its visibility timeout.
+// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
+// visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".
 	Part string
-	// Sent is true if the message was sent, false if it was received.
+	// true for a sent message
 	Sent bool
 }
 
@@ -59,8 +54,8 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 	f(level, firstLine(fmt.Sprintf(format, values...)))
 }
 
-// firstLine drops everything after the first line: the SDK's chains of causes, and the expected canonical request
-// that AWS includes when it rejects a signature, which contains the session token.
+// firstLine drops the SDK's chains of causes, and the canonical request that AWS returns for a rejected signature,
+// which contains the session token.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Feature is an activity that needs AWS permissions. Its value is also a valid statement ID (letters and digits).
+// Feature is an activity that needs AWS permissions. Its value is a valid statement ID.
 type Feature string
 
-// Features used while an environment runs, and by commands that manage its resources.
+// Features.
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
@@ -35,11 +35,10 @@ const (
 	ManageDashboards  Feature = "ManageDashboards"  // of the environment
 )
 
-// permissions lists each feature's API calls as "service:Operation Operation". It includes every call this package
-// makes. Source of the actions: AWS Service Authorization Reference.
+// permissions lists each feature's API calls, including every call of this package. Source: AWS Service Authorization
+// Reference.
 var permissions = map[Feature]string{
-	Receive: "sqs:ReceiveMessage DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl GetQueueAttributes",
-	// Only the queue's attributes are needed; no message is received.
+	Receive:          "sqs:ReceiveMessage DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl GetQueueAttributes",
 	CountDeadLetters: "sqs:GetQueueUrl GetQueueAttributes",
 	SendDeadLetters:  "sqs:SendMessageBatch",
 	CreateQueues:     "sqs:GetQueueUrl ListQueueTags CreateQueue GetQueueAttributes SetQueueAttributes",
@@ -68,7 +67,7 @@ var permissions = map[Feature]string{
 	ManageDashboards:  "cloudwatch:GetDashboard PutDashboard DeleteDashboards",
 }
 
-// callActions lists calls that require actions other than their own name.
+// callActions lists calls with actions other than their own name.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
@@ -80,7 +79,7 @@ var callActions = map[string]string{
 	"lambda:Invoke":                    "InvokeFunction",
 }
 
-// Actions returns the IAM actions that the feature needs, sorted.
+// Actions returns the required IAM actions, sorted.
 func (f Feature) Actions() []string {
 	service, calls, _ := strings.Cut(permissions[f], ":")
 	var actions []string

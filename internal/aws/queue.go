@@ -32,8 +32,8 @@ func (q *Queue) Region() string { return q.site.region }
 // FIFO reports whether this is a FIFO queue.
 func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
-// Queue returns a queue by name, URL or ARN, after checking that there are credentials. For a name or an ARN it asks
-// SQS for the URL, and returns queue.ErrNoQueue if the queue does not exist. A URL is not verified.
+// Queue returns a queue by name, URL or ARN, and checks for credentials. For a name or an ARN it asks SQS for the
+// URL, and returns queue.ErrNoQueue if the queue does not exist.
 func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -67,19 +67,17 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// patience is the timeout of one attempt of a short call.
+	// timeout of one attempt of a short call
 	patience = 10 * time.Second
-	// longestWait is the longest wait time that a queue can have.
+	// longest wait time of a queue
 	longestWait = 20 * time.Second
 )
 
-// Receive returns up to req.Max messages. Durations are rounded up to whole seconds. Damaged messages are omitted;
-// see
-// [Events.Corrupted].
+// Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to whole seconds.
 //
-// Receive does not retry: a lost response has already increased the receive count of its messages, and a retry would
-// receive more. If ctx is canceled, SQS may still return messages to the abandoned call, and they become visible
-// again after their visibility timeout.
+// It does not retry: a lost response has already increased receive counts, and a retry would receive more. After ctx
+// ends, SQS may still return messages to the abandoned call; they become visible again after their visibility
+// timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {
@@ -102,8 +100,8 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return messages, err
 }
 
-// Delete deletes messages in batches of ten. It returns nil if all deletes are confirmed, otherwise one error per
-// receipt handle, nil for each confirmed delete. Deletes are idempotent, so failed calls are retried.
+// Delete deletes messages in batches of ten, with retries. It returns nil if all deletes are confirmed, otherwise one
+// error per receipt handle.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inTens(receipts, func(part []string) ([]entryResult, error) {
 		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -117,8 +115,8 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
 
-// ChangeVisibility applies the changes in batches of ten. Durations are rounded up to whole seconds. It returns nil
-// if all succeeded, otherwise one error per change. Failed calls are retried.
+// ChangeVisibility applies the changes in batches of ten, with retries. Durations are rounded up to whole seconds. It
+// returns nil if all succeeded, otherwise one error per change.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inTens(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -127,8 +125,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inTens calls do with up to [queue.MaxBatch] items at a time. It returns nil if there are no errors, otherwise one
-// error per item.
+// inTens calls do with batches. It returns nil, or one error per item.
 func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -151,17 +148,14 @@ func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error 
 	return errs
 }
 
-// Send sends up to [queue.MaxBatch] messages in one call. It returns one [queue.Sent] per message, in order. The
-// error is for the whole call.
+// Send sends up to [queue.MaxBatch] messages in one call. It returns one [queue.Sent] per message, in order.
 //
-// Like every AWS client, it retries calls without a response, which can send duplicates to a standard queue. On a
-// FIFO queue, deduplication prevents this.
+// Retries after a lost response can duplicate messages on a standard queue; FIFO queues deduplicate them.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	return q.send(ctx, msgs, false)
 }
 
-// SendOnce sends one message without retries, so that it is sent at most once. If the error wraps a [net.OpError] of
-// a dial, nothing was sent.
+// SendOnce sends one message without retries. If the error wraps a [net.OpError] of a dial, nothing was sent.
 func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, error) {
 	sent, err := q.send(ctx, []queue.Outgoing{m}, true)
 	if err != nil {
@@ -172,7 +166,7 @@ func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, err
 
 func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]queue.Sent, error) {
 	sent := make([]queue.Sent, len(msgs))
-	var good []int // indexes of valid messages in msgs
+	var good []int // indexes of valid messages
 	for i := range msgs {
 		if sent[i].Err = sendable(&msgs[i]); sent[i].Err == nil {
 			good = append(good, i)
@@ -219,7 +213,7 @@ func sendable(m *queue.Outgoing) error {
 	return nil
 }
 
-// batch makes a batch call with n entries. Entries missing from the response count as failed. once disables retries.
+// batch makes a batch call with n entries. Entries missing from the response count as failed.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -246,7 +240,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorPatience is the timeout of an operator's call, including retries.
+// operatorPatience includes retries.
 const operatorPatience = 30 * time.Second
 
 // operate makes an infrequent call with the SDK's client.
@@ -261,8 +255,8 @@ func operate[In, Out any](ctx context.Context, q *Queue,
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 
-// Create creates a queue. attrs are SQS attributes; nil means defaults. It succeeds if the queue already exists with
-// the same attributes, otherwise the error code is queue.CodeQueueNameExists.
+// Create creates a queue. attrs are SQS attributes. If the queue exists with other attributes, the error code is
+// queue.CodeQueueNameExists.
 func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]string) (*Queue, error) {
 	ref, err := ParseReference(name)
 	if err != nil {
@@ -313,7 +307,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	return queues, nil
 }
 
-// Attributes returns all attributes of the queue by SQS name. The three message counts are approximate.
+// Attributes returns all attributes of the queue by SQS name. Message counts are approximate.
 func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
@@ -323,15 +317,15 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes of the queue. Changes take up to 60 seconds to take effect, those of the retention
-// period up to 15 minutes.
+// SetAttributes changes attributes. SQS needs up to 60 seconds to apply them, up to 15 minutes for the retention
+// period.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := operate(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})
 	return err
 }
 
-// Purge deletes all messages. It takes up to 60 seconds, during which SQS rejects another purge with
+// Purge deletes all messages. SQS needs up to 60 seconds and meanwhile rejects another purge with
 // queue.CodePurgeQueueInProgress.
 func (q *Queue) Purge(ctx context.Context) error {
 	_, err := operate(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})

@@ -12,23 +12,22 @@ import (
 // Reference is a queue's name, URL or ARN.
 type Reference struct {
 	Name string
-	// URL is "" if the queue was given by name or ARN.
+	// "" for a name or ARN
 	URL string
-	// Region and Account are "" if the reference does not contain them.
+	// "" if not part of the reference
 	Region, Account string
 
-	// origin is the scheme and host of a URL outside Amazon's public endpoints. Calls go to this address.
+	// scheme and host of a URL outside Amazon's public endpoints, for calls
 	origin string
 }
 
-// Remote reports whether the reference is a URL or an ARN and therefore means SQS or a compatible server. A name can
-// also mean an embedded queue.
+// Remote reports whether the reference is a URL or an ARN. A name can also mean an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
 // FIFO reports whether the name is a FIFO queue's.
 func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
-// ParseReference parses a queue's name, URL or ARN. The error gives an example of each.
+// ParseReference parses a queue's name, URL or ARN.
 func ParseReference(s string) (Reference, error) {
 	switch {
 	case strings.HasPrefix(s, "arn:"):
@@ -102,8 +101,8 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// regionOfHost extracts the region from the host of a queue URL. public reports whether the SDK knows the endpoint,
-// so that its rules for dual stack, FIPS and partitions apply.
+// regionOfHost extracts the region from the host of a queue URL. public reports whether the SDK knows the endpoint
+// and its rules for dual stack, FIPS and partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
@@ -123,8 +122,7 @@ func regionOfHost(host string) (region string, public bool) {
 }
 
 var (
-	// hostLabel matches regions that are safe in a host name, so that no reference can redirect calls to a host other
-	// than Amazon's.
+	// hostLabel matches regions that are safe in a host name: a reference must not redirect calls to other hosts.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
 	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)

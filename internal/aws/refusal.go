@@ -19,24 +19,22 @@ import (
 	"tendril/queue"
 )
 
-// refusal is an error response of the service. Its methods let the SDK's retry rules classify it.
+// refusal is an error response. Its methods let the SDK's retry rules classify it.
 type refusal struct {
 	status         int
 	shape, message string
 	query          string
-	// skew is the service's time minus the local time, valid if dated is set.
+	// service's time minus local time, valid if dated
 	dated bool
 	skew  time.Duration
 }
 
-// Error returns the service's message, or the HTTP status if there is none.
 func (r *refusal) Error() string {
 	return cmp.Or(r.message, r.ErrorCode(),
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the response does not come from the intended service, but from a proxy or a server with
-// another protocol.
+// foreign reports whether the response is from a proxy or a server with another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -47,27 +45,25 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeTime reports whether the request's time may have caused the error. All these codes have other causes, too.
+// mayBeTime reports whether the request's time may have caused the error. These codes have other causes, too.
 func (r *refusal) mayBeTime() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
 	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
 }
 
-// foreignAnswer returns the message for a foreign response.
 func (r *refusal) foreignAnswer(host, name, variable string) string {
 	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, name, r,
 		variable)
 }
 
-// ErrorCode returns the shape's name, or else the query code.
+// ErrorCode returns the shape's name or the query code.
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// HTTPStatusCode returns the HTTP status.
+// HTTPStatusCode implements the SDK's interface.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// queueCode returns the error code according to the shape, the older protocol's code, or the HTTP status, in that
-// order.
+// queueCode returns the code of package queue for the shape, the query code or the HTTP status, in that order.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -87,7 +83,7 @@ func (r *refusal) queueCode() string {
 	return queue.CodeUnreachable
 }
 
-// knownCode maps a code of SQS or AWS to a code of package queue. It returns false for other codes.
+// knownCode returns false for codes without a special meaning.
 func knownCode(code string) (string, bool) {
 	switch short := strings.TrimPrefix(code, "AWS.SimpleQueueService."); short {
 	case "NonExistentQueue", queue.CodeQueueDoesNotExist:
@@ -134,8 +130,7 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn extracts the service's error response from an error of this package or the SDK, or nil without a
-// response.
+// refusalIn returns the service's error response in err, or nil without a response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -162,18 +157,18 @@ func refusalIn(err error) *refusal {
 	return own
 }
 
-// withoutNamespace shortens a name such as com.amazonaws.sqs#OverLimit to OverLimit. Amazon sends the long name only
-// in the body. ElasticMQ also sends it in the header with the query code, where the SDK does not shorten it.
+// withoutNamespace shortens com.amazonaws.sqs#OverLimit to OverLimit. ElasticMQ sends the long name in the header
+// with the query code, where the SDK does not shorten it.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// madeUp reports whether the SDK itself provided the code and message, because it could not decode the response.
+// madeUp reports whether the SDK provided the code and message, because it could not decode the response.
 func (r *refusal) madeUp() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain removes the wrapping of the SDK and net/http from an error, for messages.
+// plain removes the wrapping of the SDK and net/http, for messages.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -190,7 +185,7 @@ func plain(err error) error {
 	return err
 }
 
-// undelivered wraps a transport error in the SDK's types, which its retry rules recognize.
+// undelivered converts a transport error to a type that the SDK's retry rules recognize.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

@@ -14,12 +14,11 @@ import (
 // retries applies the SDK's retry policy to calls that bypass its client.
 type retries struct {
 	retryer sdk.RetryerV2
-	// clock is the number of nanoseconds the service's clock is ahead of the local one.
+	// nanoseconds that the service's clock is ahead
 	clock    atomic.Int64
-	adjusted func(offset time.Duration) // called when clock changes; may be nil
+	adjusted func(offset time.Duration) // may be nil
 }
 
-// retryerV2 adapts a retryer to the newer interface.
 func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	if v2, ok := r.(sdk.RetryerV2); ok {
 		return v2
@@ -39,7 +38,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
-		// Errors from returning a token do not matter here.
+		// Errors from returning a token do not matter.
 		_, _ = release(err), began(err)
 		if err == nil {
 			return nil
@@ -61,8 +60,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause takes a retry token and waits until the next attempt. Without a token, or if ctx ends, it returns the call's
-// error.
+// pause waits until the next attempt. Without a retry token, or if ctx ends, it returns the call's error.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -81,11 +79,8 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 const tooFar = 4 * time.Minute
 
 // learnClock adjusts the clock if err, the result of a request signed with offset, is due to a wrong clock, and
-// reports whether it did.
-//
-// AWS rejects signatures more than a few minutes from its own time, so a machine with a wrong clock would never work.
-// As in the SDK, the offset changes, in either direction, only if the error may be due to the time and the response's
-// Date is far from the signed time.
+// reports whether it did. Without it, a machine with a wrong clock could not sign requests. As in the SDK, the error
+// must be one that a wrong time can cause, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeTime() || (refused.skew-offset).Abs() <= tooFar {
@@ -95,8 +90,7 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// refusalOf returns a response's error, with the clock skew from its Date header. A response with an Age header is
-// from a cache, so its date is ignored.
+// refusalOf returns a response's error, with the clock skew from its Date header unless it is from a cache (Age).
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

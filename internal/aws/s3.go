@@ -22,25 +22,22 @@ import (
 	"tendril/queue"
 )
 
-// codeObjectTooLarge means that the object exceeds the caller's limit.
 const codeObjectTooLarge = "ObjectTooLarge"
 
-// S3 fetches objects from Amazon S3 or a compatible server. It is safe for concurrent use.
-//
-// It bypasses the SDK's client, which would add all its 112 operations to the binary (decision 0066). Endpoint rules,
-// credentials, signatures and retries come from the SDK.
+// S3 fetches objects. It is safe for concurrent use. It bypasses the SDK's client, which would add all 112 operations
+// to the binary (decision 0066); endpoint rules, credentials, signatures and retries are the SDK's.
 type S3 struct {
 	service     service
 	credentials sdk.CredentialsProvider
 	signer      *v4.Signer
 	retries     retries
-	place       s3.EndpointParameters // common to all requests, without the bucket
+	place       s3.EndpointParameters // without the bucket
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (s *S3) Close() { s.service.close() }
 
-// OpenS3 reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
+// OpenS3 creates a client from the AWS configuration.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "S3", "AWS_ENDPOINT_URL_S3", 64)
@@ -55,7 +52,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 		return nil, err
 	}
 
-	common := sqs.NewFromConfig(cfg).Options() // options common to all services, as read by the SDK
+	common := sqs.NewFromConfig(cfg).Options() // options common to all services
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
 		service:     service,
@@ -95,12 +92,11 @@ func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *s
 	return cfg.BaseEndpoint
 }
 
-// Fetch returns an object of at most limit bytes and verifies its checksum, if it has one. Errors, including an
-// incomplete body, are retried by the SDK's rules. It needs s3:GetObject.
+// Fetch returns an object of at most limit bytes and verifies its checksum, if any. Errors, including an incomplete
+// body, are retried. It needs s3:GetObject.
 //
-// The error is a [*queue.Error] with the code queue.CodeResourceNotFound for a missing bucket or object,
-// queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled, or queue.CodeUnreachable for anything that may
-// work later, including ctx's deadline. If ctx is canceled, it is ctx's error.
+// The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled,
+// or queue.CodeUnreachable for anything that may work later, including ctx's deadline.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
@@ -150,7 +146,7 @@ func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, 
 	return resp, err
 }
 
-// emptyDigest is the SHA-256 digest of an empty body.
+// SHA-256 of an empty body
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*http.Request, error) {
@@ -193,15 +189,13 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", bucket)
 }
 
-// refusedObject returns the error of an unsuccessful response.
 func refusedObject(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// Other servers may not answer in XML; their errors have no code.
+	// Other servers may not answer in XML.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }
 
-// readObject reads and closes an object's body.
 func readObject(resp *http.Response, limit int64) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > limit {

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// objectChecksums maps response headers, with base64 values, to the checksum algorithms of S3 (Amazon S3 User Guide,
-// "Checking object integrity").
+// Source: Amazon S3 User Guide, "Checking object integrity".
 var objectChecksums = []struct {
 	header string
 	make   func() hash.Hash
@@ -25,8 +24,8 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// checkObject verifies an object against the first checksum in the response. The composite checksum of a multipart
-// upload cannot be verified without the parts' checksums. It is recognized by the part count at its end and skipped.
+// checkObject verifies an object against the first checksum in the response. It skips composite checksums of
+// multipart uploads, which end with the number of parts and cannot be verified without the parts' checksums.
 func checkObject(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

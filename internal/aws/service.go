@@ -19,10 +19,10 @@ import (
 	"tendril/queue"
 )
 
-// localRegion signs calls to non-AWS servers if no region is configured. Such servers ignore the region.
+// localRegion signs calls to non-AWS servers, which ignore the region.
 const localRegion = "us-east-1"
 
-// chooseEndpoint applies a non-empty endpoint and gives calls to non-AWS servers a default region.
+// chooseEndpoint applies a non-empty endpoint, and a default region for non-AWS servers.
 func chooseEndpoint(endpoint string, base **string, region *string) {
 	if endpoint != "" {
 		*base = &endpoint
@@ -32,20 +32,17 @@ func chooseEndpoint(endpoint string, base **string, region *string) {
 	}
 }
 
-// service contains the parts common to all clients.
 type service struct {
 	name      string // for messages, such as "S3"
-	variable  string // environment variable with the endpoint
+	variable  string // with the endpoint
 	host      string // for messages: the endpoint, or the service and region
 	transport *http.Transport
-	terse     bool // error responses may consist of a status only
+	terse     bool // errors may consist of a status only
 }
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connect reads the AWS configuration for a service and keeps up to the given number of idle connections. The region
-// and profile in opts, if not empty, take precedence over files and variables. The error names the file or variable
-// at fault.
+// connect reads the AWS configuration for a service. connections is the number of idle ones to keep.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
@@ -62,7 +59,7 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	return cfg, s, nil
 }
 
-// locate records where calls go. It returns an error if the region is unknown; use names its purpose.
+// locate records where calls go. It returns an error if the region is unknown.
 func (s *service) locate(region string, base *string, use string) error {
 	s.host = s.name + " in " + region
 	if base != nil {
@@ -75,8 +72,7 @@ func (s *service) locate(region string, base *string, use string) error {
 	return nil
 }
 
-// checkCredentials fetches the credentials, to distinguish missing credentials from a network failure. The error code
-// is queue.CodeAccessDenied.
+// checkCredentials distinguishes missing credentials, with queue.CodeAccessDenied, from a network failure.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -97,8 +93,8 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// explain converts any error of a call to a [*queue.Error] that describes the action and a fix. If ctx was canceled,
-// it returns ctx's error. advise returns the code and message of an error response.
+// explain converts any error of a call to a [*queue.Error] with the action and advice, unless ctx was canceled.
+// advise returns the code and message of an error response.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -132,8 +128,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(plain(err).Error()), s.variable)}
 }
 
-// newTransport adapts the SDK's transport, including its dial, proxy and certificate settings, to the frequent calls:
-// it uses HTTP/1.1 and keeps enough idle connections for concurrent calls.
+// newTransport adapts the SDK's transport to the frequent calls: HTTP/1.1, with enough idle connections.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -142,10 +137,10 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// Long enough for the interval between two calls, short enough that the client closes the connection first.
+	// Longer than the interval between two calls, but short enough that the client closes first.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
-	// Large enough to read ten messages of 1 KB, and to write ten receipt handles, in one system call.
+	// Ten messages of 1 KB, or ten receipt handles, fit into one system call.
 	t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
@@ -153,11 +148,10 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// wholeBodies sends copies of request bodies, which are small. The SDK closes its own body as soon as a response
-// starts; net/http may still be reading it then, and would close the connection in the middle of the response.
+// wholeBodies sends copies of request bodies. The SDK closes its own body when a response starts; net/http may still
+// be reading it and would close the connection during the response.
 type wholeBodies struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return w.next.RoundTrip(req)
@@ -171,7 +165,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// dialSocket directs all connections to a Unix socket and returns the endpoint to configure.
+// dialSocket directs all connections to a Unix socket and returns the endpoint to use.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -180,5 +174,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// keepRedirect returns redirects to the caller, because a signature is valid only for one host.
+// keepRedirect returns redirects to the caller, because a signature is valid for one host only.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

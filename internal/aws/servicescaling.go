@@ -8,13 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 )
 
-// serviceScaling is a client of Application Auto Scaling for ECS services.
 type serviceScaling struct {
 	service service
 	api     client[applicationautoscaling.Client]
 }
 
-// newServiceScaling returns a client that shares the connections of another service.
 func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceScaling {
 	shared.name, shared.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
 	api := applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
@@ -23,7 +21,7 @@ func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceS
 	return serviceScaling{shared, hold(api)}
 }
 
-// isRegistered reports whether the service is a scalable target, which means that policies set its number of tasks.
+// isRegistered reports whether scaling policies set the service's number of tasks.
 func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string) (bool, error) {
 	resource := "service/" + cluster + "/" + name
 	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{

@@ -22,10 +22,8 @@ import (
 	"tendril/queue"
 )
 
-// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use.
-//
-// It makes the frequent calls itself, each a signed JSON POST. Credentials, signatures and retry rules come from the
-// SDK.
+// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use. It makes the frequent calls
+// itself, with the SDK's credentials, signatures and retry rules.
 type SQS struct {
 	service service
 	api     *sqs.Client // for infrequent calls
@@ -34,19 +32,17 @@ type SQS struct {
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
-	buffers      sync.Pool // *[]byte, for responses
+	buffers      sync.Pool // *[]byte
 	events       *Events
 }
 
-// Close closes idle connections. Calls in progress continue.
+// Close closes idle connections.
 func (s *SQS) Close() { s.service.close() }
 
-// sqsConnections is the number of idle connections to keep. A worker has at most 64 concurrent receives and about as
-// many deletes.
+// A worker has at most 64 concurrent receives and about as many deletes.
 const sqsConnections = 128
 
-// OpenSQS reads the AWS configuration without a call to AWS. The error names the variable or file at fault. The
-// endpoint can be a Unix socket, unix:PATH.
+// OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", sqsConnections)
@@ -69,8 +65,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		events: events}, nil
 }
 
-// Check fetches the credentials, so that missing ones are found before anything runs. It does not call SQS. The error
-// code is queue.CodeAccessDenied.
+// Check verifies that there are credentials, without a call to SQS. The error code is queue.CodeAccessDenied.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.credentials) }
 
 func (s *SQS) corrupted(c Corruption) {
@@ -79,8 +74,8 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// site resolves the region and endpoint of a queue. The region in a URL or ARN takes precedence. A configured
-// endpoint replaces the address, but not the region.
+// site resolves a queue's endpoint. The region in a URL or ARN takes precedence; a configured endpoint replaces only
+// the address.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -120,7 +115,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
-// Endpoint returns the URL of the server for a queue given by name, URL or ARN, without a call to AWS.
+// Endpoint returns the URL of the server for a queue given by name, URL or ARN.
 func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -130,42 +125,36 @@ func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	return at.endpoint.String(), err
 }
 
-// setEndpoint directs an SDK call to the site.
 func (w site) setEndpoint(o *sqs.Options) {
 	base := w.endpoint.String()
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// maxAnswer is the limit of bytes read from a response: ten messages of the maximum size with every character in its
-// longest escaped form.
+// maxAnswer fits ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
 
-// site is the location of a queue.
 type site struct {
 	queue    string
 	endpoint url.URL
 	region   string
 }
 
-// call is a call to a queue.
 type call struct {
 	site   *site
 	action string
 	body   []byte
-	// timeout limits one attempt.
+	// per attempt
 	timeout time.Duration
-	// once prevents a retry if the first attempt may have had an effect.
+	// no retry if the first attempt may have had an effect
 	once bool
 }
 
-// perform makes the call and passes the response's body to read, which must not retain it. The error is a
-// [*queue.Error] or ctx's error.
+// perform makes the call and passes the response's body to read, which must not retain it.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
 }
 
-// attempt makes one HTTP request.
 func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) error {
 	limited, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
@@ -185,7 +174,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // do not keep the buffer of an exceptionally large response
+		if cap(*buffer) <= 1<<20 { // do not keep exceptionally large buffers
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -205,14 +194,14 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// request builds and signs a POST request. Its body cannot be rewound, so no lower layer can send it again.
+// request builds a request with a body that no lower layer can rewind and send again.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, noCredentials(err)
 	}
 
-	where := call.site.endpoint // copied because the signer changes the URL
+	where := call.site.endpoint // copied because the signer changes it
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -269,7 +258,6 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	}
 }
 
-// newRefusal returns the error of an SQS response.
 func newRefusal(resp *http.Response, body []byte) *refusal {
 	shape, message := readRefusal(body)
 	r := refusalOf(resp, shape, message)
@@ -278,8 +266,7 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// readRefusal decodes an error response. It returns the shape's name without namespace and the message, or "" for
-// both if the body has another format.
+// readRefusal decodes an error response. It returns "" for other formats.
 func readRefusal(buf []byte) (shape, message string) {
 	r := sqswire.NewReader(string(buf), answerLimits)
 	r.Object(func(name string) {
@@ -298,8 +285,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// explain converts any error of a call to a [*queue.Error] that describes the queue and a fix. If ctx has ended
-// without a response, it returns ctx's error.
+// explain converts any error of a call to a [*queue.Error] with advice, unless ctx has ended without a response.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
@@ -319,7 +305,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 
-	if isKnown { // already explained, such as a refusal of the credential service
+	if isKnown { // such as a refusal of the credential service
 		return known
 	}
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}

@@ -15,10 +15,10 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag is the tag of every AWS resource that tendril creates. Its value is the environment's name.
+// environmentTag marks every AWS resource that tendril creates, with the environment's name.
 const environmentTag = "tendril:environment"
 
-// Tags returns the tags of an environment's resource.
+// Tags returns the tags for an environment's resource.
 func Tags(environment string) map[string]string {
 	return map[string]string{environmentTag: environment}
 }
@@ -38,13 +38,13 @@ func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
 // TableInfo describes a DynamoDB table.
 type TableInfo struct {
 	ARN string
-	// Items is the number of items, which DynamoDB updates about every six hours.
+	// updated by DynamoDB about every six hours
 	Items int64
 	Tags  map[string]string
 }
 
-// Describe returns the table's ARN, size and tags. If reading the tags is not permitted, Tags is nil, the error is
-// queue.ErrDenied and the rest is valid.
+// Describe returns the table's ARN, size and tags. Without permission for the tags, the error is queue.ErrDenied and
+// the rest is valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
