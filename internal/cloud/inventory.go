@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// Kinds of resources.
 const (
 	kindQueue           = "queue"
 	kindDeadLetterQueue = "dead-letter queue"
@@ -24,27 +23,26 @@ type Resource struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
-	// URL is set for queues only.
+	// set for queues only
 	URL string `json:"url,omitempty"`
-	// Owned reports that the resource's tag names this environment, so that terminate deletes it.
+	// Owned means that the tag names this environment, so that terminate deletes the resource.
 	Owned bool `json:"owned"`
-	// Note explains why Owned is false or which details could not be read; may be "".
+	// Note explains why Owned is false or which details are missing.
 	Note string `json:"note,omitempty"`
-	// Messages is the approximate number of a queue's messages and Items that of a table's items; nil if unknown.
+	// Approximate numbers of a queue's messages and a table's items; nil if unknown.
 	Messages *int64 `json:"messages,omitempty"`
 	Items    *int64 `json:"items,omitempty"`
-	// Attributes are a queue's attributes by SQS name; nil if unknown.
+	// A queue's attributes by SQS name; nil if unknown.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
 // Environment is the environment of an [Inventory].
 type Environment struct {
 	Config *config.Config
-	// SDK receives the AWS SDK's log messages; nil discards them.
-	SDK aws.LogFunc
+	SDK    aws.LogFunc
 }
 
-// aws returns the connection options. If the region is not set explicitly, the profile's applies.
+// aws returns the connection options. An explicitly set region takes precedence over the profile's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -55,10 +53,9 @@ func (e *Environment) aws() *aws.Options {
 
 // source finds and deletes the resources of a service.
 type source interface {
-	// list returns the existing resources. Unreadable ones have a note.
+	// list marks unreadable resources with a note.
 	list(ctx context.Context) ([]Resource, error)
-	// remove deletes an owned resource after checking its ownership again. mine is false if the resource belongs to
-	// another source.
+	// remove verifies ownership again. mine is false if the resource belongs to another source.
 	remove(ctx context.Context, r *Resource) (mine bool, err error)
 	// shared disowns resources that other environments use.
 	shared(ctx context.Context, found []Resource) error
@@ -68,8 +65,7 @@ type source interface {
 // Inventory lists and deletes an environment's AWS resources.
 type Inventory struct{ sources []source }
 
-// Open reads the AWS configuration for the services that the settings use, without a call to AWS. The inventory may
-// be empty.
+// Open creates clients for the services that the settings use, possibly none.
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
@@ -112,8 +108,7 @@ func (i *Inventory) Close() {
 	}
 }
 
-// List returns the existing resources in the order of deletion. Resources that may not be read have a note. An error
-// means that a service did not respond or that there are no credentials.
+// List returns the existing resources in the order of deletion, with a note if unreadable.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	for _, s := range i.sources {
 		found, err := s.list(ctx)
@@ -125,7 +120,7 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, nil
 }
 
-// Plan returns the same as List for a termination: resources that others use are not owned.
+// Plan is List for a termination: resources that others use are not owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {
@@ -153,8 +148,7 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// own sets Owned or Note according to the tags and the error of reading them. It returns errors other than a missing
-// permission.
+// own sets Owned or Note. It returns errors other than a missing permission.
 func (r *Resource) own(environment string, tags map[string]string, err error) error {
 	switch owner := aws.OwnerOf(tags); {
 	case errors.Is(err, queue.ErrDenied):

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Policy is an IAM policy, in JSON as AWS expects it.
+// Policy is an IAM policy.
 type Policy struct {
 	Version   string
 	Statement []Statement
@@ -27,18 +27,17 @@ type Statement struct {
 
 // Use describes the use of an environment beyond its settings.
 type Use struct {
-	// TaskQueues are the names, URLs or ARNs of the periodic tasks' queues, "" for the first queue.
+	// Names, URLs or ARNs of the periodic tasks' queues; "" is the first queue.
 	TaskQueues []string
-	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead of the
-	// environment's own.
+	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead.
 	Operate bool
 }
 
-// UnknownDeadLetterQueue is the prefix of the placeholder for a dead-letter queue with an unknown name.
+// UnknownDeadLetterQueue is the prefix of the placeholder for an unknown dead-letter queue.
 const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 
 // PolicyFor returns the IAM policy that the settings require, with one statement per feature. Unknown accounts are
-// "*" in ARNs. A resource is "*" only if AWS supports nothing else. PolicyFor makes no network calls.
+// "*" in ARNs. It makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
 	if cfg.Origin("region") == (config.Origin{}) { // taken from the profile or the machine
@@ -58,7 +57,7 @@ type policyMaker struct {
 	statements []Statement
 }
 
-// allow adds resources to the feature's only statement.
+// allow adds resources to the feature's statement.
 func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	i := slices.IndexFunc(p.statements, func(s Statement) bool { return s.Sid == string(f) })
 	if i < 0 {
@@ -74,7 +73,6 @@ func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	return s
 }
 
-// run adds the environment's own permissions.
 func (p *policyMaker) run(use *Use) {
 	s := p.settings
 	for i := range s.Queues {
@@ -109,7 +107,6 @@ func (p *policyMaker) run(use *Use) {
 	}
 }
 
-// schedule adds the permissions for enqueueing periodic tasks and for the registry.
 func (p *policyMaker) schedule(queues []string) {
 	s := p.settings
 	first := &s.Queues[0]
@@ -138,8 +135,7 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// scale adds the permissions for setting the size of a group or service, or for publishing metrics for it. Without a
-// configured target, the target is only known at run time.
+// scale covers all possible targets if the target is only known at run time.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
@@ -174,7 +170,7 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish allows PutMetricData in a namespace. The action has no resources, only this condition.
+// publish uses a condition, because PutMetricData does not support resources.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
@@ -184,7 +180,6 @@ func (p *policyMaker) publish(namespace string) {
 		namespace)
 }
 
-// operate adds the commands' permissions.
 func (p *policyMaker) operate() {
 	s := p.settings
 	for i := range s.Queues {
@@ -231,13 +226,12 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-// table returns the registry table's ARN. The table is always in the region of the settings.
+// The table is always in the region of the settings.
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)
 }
 
-// function returns the ARN of a function given by name, partial ARN or ARN.
 func (p *policyMaker) function(reference string) string {
 	if strings.HasPrefix(reference, "arn:") {
 		return reference
@@ -259,5 +253,4 @@ func partitionOf(region string) string {
 	return "aws"
 }
 
-// afterLast returns the name in a queue's name, URL or ARN.
 func afterLast(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }

@@ -15,17 +15,15 @@ import (
 // ErrNotOwned means that a resource with this name exists but was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
-// deadLetterRetention is the longest retention period of SQS.
+// The maximum of SQS.
 const deadLetterRetention = 14 * 24 * time.Hour
 
-// DeadLetterName returns the name of the dead-letter queue of an environment's queue. It fits the 80 characters of
-// SQS, because an environment's name has at most 64.
+// DeadLetterName returns the name of a queue's dead-letter queue. It fits the 80 characters of SQS, because
+// environment names have at most 64.
 func DeadLetterName(queueName string) string { return queueName + "-dead" }
 
-// EnsureQueue creates the environment's queue and dead-letter queue if missing, with the attributes that Elastic
-// Beanstalk uses, or updates existing ones to match the settings.
-//
-// The error is [ErrNotOwned] if one of the two belongs to someone else; in that case nothing was changed.
+// EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses,
+// or updates existing ones. If one belongs to someone else, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the queue as it is with --queue " + set.Name +
@@ -65,7 +63,7 @@ type ensurer struct {
 	log         *slog.Logger
 }
 
-// find returns an owned queue by name, or nil if it does not exist.
+// find returns an owned queue, or nil if it does not exist.
 func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -129,8 +127,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	return q, nil
 }
 
-// differing returns the attributes to change. Redrive policies are parsed before they are compared, because servers
-// format them differently.
+// differing returns the attributes to change. It parses redrive policies, because servers format them differently.
 func differing(current, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// queues contains the SQS queues of an environment.
 type queues struct {
 	sqs      *aws.SQS
 	settings *config.Settings
@@ -23,8 +22,7 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// list returns the queues in the settings, their dead-letter queues, and the environment's own queues even if the
-// settings no longer use them.
+// list includes dead-letter queues, and the environment's own queues even if the settings no longer use them.
 func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
 		r, err = s.describe(ctx, kind, reference)
@@ -53,7 +51,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		}
 
 		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
-			// A dead-letter queue is in its source's account and region.
+			// in the account and region of its source
 			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
 				return all, err
 			}
@@ -74,12 +72,12 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// sibling returns the URL of another queue in the same account and region.
+// sibling returns the URL of a queue in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// describe returns a queue by name, URL or ARN, or nil if it does not exist.
+// describe returns nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -137,7 +135,6 @@ func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error)
 	return true, q.DeleteQueue(ctx)
 }
 
-// registryTable is the DynamoDB table for periodic tasks.
 type registryTable struct {
 	table    *aws.Table
 	settings *config.Settings

@@ -10,14 +10,13 @@ import (
 	"tendril/queue"
 )
 
-// carried lists the attributes that are copied.
 var carried = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lost lists attributes that contain accounts, keys or addresses and so cannot be copied.
+// lost lists attributes that contain accounts, keys or addresses.
 var lost = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes for the copy of a queue, without the redrive policy, and the names of those that
+// Attributes returns the attributes for a queue's copy, without the redrive policy, and the names of those that
 // cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
@@ -37,13 +36,13 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 	return create, missing
 }
 
-// RedrivePolicy returns a redrive policy for the dead-letter queue with an ARN.
+// RedrivePolicy returns a redrive policy for a dead-letter queue.
 func RedrivePolicy(arn string, maxReceives int) string {
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": arn, "maxReceiveCount": maxReceives}) // cannot fail
 	return string(policy)
 }
 
-// Differing returns the names of attributes whose values differ from wanted.
+// Differing returns the names of attributes that differ from wanted.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

@@ -15,27 +15,27 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// Journal records on disk which messages were sent. Each line is a JSON record; an incomplete last line after a crash
-// is ignored. It is safe for concurrent use.
+// Journal records on disk which messages were sent, as lines of JSON. An incomplete last line is ignored. It is safe
+// for concurrent use.
 type Journal struct {
 	path string
 
 	mu       sync.Mutex
-	synced   sync.Cond // uses mu; syncedTo has increased or err is set
+	synced   sync.Cond // with mu; syncedTo has increased or err is set
 	file     *os.File
-	written  int64 // number of records
+	written  int64 // records
 	syncedTo int64
 	syncing  bool
-	err      error // first failed write or fsync, after which the file is unreliable
+	err      error // first failed write or fsync; the file is unreliable afterwards
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // start of the first call, for messages not accepted yet
-	resent   int               // number of repeated sends with an unknown earlier outcome
-	deleted  int               // known deletions at the source
+	intended map[key]time.Time // start of the first call
+	resent   int
+	deleted  int
 }
 
-// key is a short hash of a message ID, because a queue may contain millions of messages.
+// key is a hash of a message ID. A queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -59,7 +59,7 @@ type record struct {
 	Gone   int      `json:"gone,omitempty"` // number deleted at the source
 }
 
-// OpenJournal opens or creates a migration's journal. It returns an error if the file belongs to another migration.
+// OpenJournal opens or creates a journal. It returns an error if the file belongs to another migration.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the records and removes an incomplete last one.
+// load removes an incomplete last record.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -123,7 +123,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend keeps the time of the first call, from which on the destination may have the message.
+// intend keeps the time of the first call.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -135,7 +135,7 @@ func (j *Journal) intend(k key, at time.Time) {
 // Begun reports whether a run has started.
 func (j *Journal) Begun() bool { return j.begun }
 
-// Begin records the number of messages in both queues before the first run.
+// Begin records both queues' message counts before the first run.
 func (j *Journal) Begin(source, destination int) error {
 	j.header.Source, j.header.Destination = source, destination
 	if err := j.write(record{Begin: &j.header}, true); err != nil {
@@ -145,14 +145,13 @@ func (j *Journal) Begin(source, destination int) error {
 	return nil
 }
 
-// SourceBefore returns the number of messages at the source before the first run.
+// SourceBefore returns the source's message count before the first run.
 func (j *Journal) SourceBefore() int { return j.header.Source }
 
-// DestinationBefore returns the number of messages at the destination before the first run.
+// DestinationBefore returns the destination's message count before the first run.
 func (j *Journal) DestinationBefore() int { return j.header.Destination }
 
-// Intend records that messages are about to be sent. If durable is not set, a power failure, but not a kill, may lose
-// the record.
+// Intend records that messages are about to be sent. Unless durable, a power failure may lose the record.
 func (j *Journal) Intend(ids []string, durable bool) error {
 	now := time.Now()
 	j.mu.Lock()
@@ -177,17 +176,15 @@ func (j *Journal) Accept(ids []string) error {
 	return nil
 }
 
-// forget records that messages were not accepted.
 func (j *Journal) forget(ids ...string) {
 	j.mu.Lock()
 	for _, id := range ids {
 		delete(j.intended, keyOf(id))
 	}
 	j.mu.Unlock()
-	_ = j.write(record{Forget: ids}, false) // otherwise the messages count as uncertain, which is safe
+	_ = j.write(record{Forget: ids}, false) // otherwise the messages count as uncertain
 }
 
-// deletedAnother records n more deletions at the source.
 func (j *Journal) deletedAnother(n int) error {
 	j.mu.Lock()
 	j.deleted += n
@@ -209,7 +206,7 @@ func (j *Journal) intendedAt(id string) time.Time {
 	return j.intended[keyOf(id)]
 }
 
-// Sent returns the number of messages accepted in all runs.
+// Sent returns the number of accepted messages.
 func (j *Journal) Sent() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 
 // Item is a message at the source.
 type Item struct {
-	ID string // message ID at the source
-	// Message is the message to send, without its delay and deduplication ID.
+	ID string
+	// without delay and deduplication ID
 	Message queue.Outgoing
-	// VisibleAt is the time when a delayed or in-flight message becomes visible; zero for others.
+	// for delayed and in-flight messages
 	VisibleAt time.Time
 	InFlight  bool
 	Receipt   string // receipt handle
@@ -33,12 +33,12 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end. It returns a message again after Rewind, or some time later
-	// if it was not deleted.
+	// Take returns about n messages, or none at the end. Messages not deleted are returned again after Rewind or some
+	// time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// Rewind makes Take start again with the oldest message.
 	Rewind()
-	// Delete deletes messages. It returns nil or one error per message.
+	// Delete returns nil or one error per message.
 	Delete(ctx context.Context, items []Item) []error
 	Count(ctx context.Context) (Count, error)
 }
@@ -56,35 +56,34 @@ type Options struct {
 	SourceExact, DestinationExact bool
 	// CutDelays reduces longer delays to MaxDelay. Otherwise such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the destination's longest delay; 0 means no limit.
+	// Destination's longest delay; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is how long to wait for messages in flight or delayed at the source.
+	// How long to wait for messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain applies to messages with an unknown outcome on a FIFO queue.
+	// For messages with an unknown outcome on a FIFO queue.
 	Uncertain Decision
-	// Concurrency is the number of concurrent calls to a standard queue.
+	// Concurrent calls to a standard queue.
 	Concurrency int
-	// Progress is called with the number of messages sent in all runs, and the total. It may be nil.
+	// Progress receives the number of messages sent in all runs; may be nil.
 	Progress func(sent, total int)
-	// Waiting is called with the messages being waited for. It may be nil.
+	// Waiting receives the messages being waited for; may be nil.
 	Waiting func(Count)
 }
 
 // Decision determines whether messages with an unknown outcome on a FIFO queue are sent again.
 type Decision string
 
-// Decisions. If undecided, the run returns [ErrUncertain].
+// If undecided, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
 	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a run stopped between a send and its acknowledgment, longer ago than the deduplication
-// interval.
+// ErrUncertain means that a send was not acknowledged within the deduplication interval.
 var ErrUncertain = errors.New("may have been sent before")
 
-// dedupWindow is the deduplication interval (5 minutes) minus a margin for clocks and calls.
+// The deduplication interval (5 minutes) minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
 type run struct {
@@ -94,13 +93,13 @@ type run struct {
 	journal *Journal
 	result  *Result
 	began   time.Time
-	gaveUp  bool // messages that were waited for are left
-	// settled is the decision for messages of earlier runs with an unknown outcome; nil before.
+	gaveUp  bool // messages are left that were waited for
+	// outcome of earlier runs' uncertain messages; nil if unknown
 	settled *bool
 
 	mu      sync.Mutex
-	skipped map[string]Reason // by message ID
-	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
+	skipped map[string]Reason // by ID
+	// groups of a FIFO queue with a rejected message, and with a message in flight
 	blocked, waiting map[string]bool
 }
 
@@ -116,7 +115,6 @@ func Run(ctx context.Context, from Source, to Destination, journal *Journal, o O
 	return r.result, errors.Join(err, r.finish(context.WithoutCancel(ctx), err == nil && !r.gaveUp))
 }
 
-// begin records both queues' message counts before the first run.
 func (r *run) begin(ctx context.Context) error {
 	if r.journal.Begun() {
 		return nil
@@ -134,8 +132,7 @@ func (r *run) begin(ctx context.Context) error {
 
 const (
 	perCall = queue.MaxBatch
-	// poll is the interval for checking for more messages.
-	poll = time.Second
+	poll    = time.Second
 )
 
 func (r *run) loop(ctx context.Context) error {
@@ -162,7 +159,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("counting the source: %w", err)
 		}
-		// An approximate count may lag behind, so it must be confirmed.
+		// An approximate count must be confirmed.
 		empty++
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
@@ -183,7 +180,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move sends messages and deletes them. It returns false if none left the source.
+// move returns false if no message left the source.
 func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	var fresh, gone []Item
 	for _, it := range items {
@@ -206,7 +203,7 @@ func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	return len(gone)+len(fresh) > 0, err
 }
 
-// stays reports whether a message stays at the source, permanently or until the next Rewind.
+// stays reports whether a message stays, permanently or until the next Rewind.
 func (r *run) stays(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -232,7 +229,7 @@ func (r *run) skip(it *Item, why Reason) {
 	r.skipped[it.ID] = why
 }
 
-// sendAtOnce sends messages in concurrent calls.
+// sendAtOnce sends concurrently.
 func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var group sync.WaitGroup
 	var errs []error
@@ -253,7 +250,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// sendInOrder sends messages in rounds with one message per group.
+// sendInOrder sends at most one message per group at a time.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -280,7 +277,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// maxBytes is the maximum total size of a batch.
+// maximum total size of a batch
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {

@@ -9,39 +9,35 @@ import (
 // Reason is why a message stays at the source.
 type Reason string
 
-// Reasons.
 const (
 	Refused  Reason = "refused"   // by the destination
 	Behind   Reason = "behind"    // a rejected message of its group
 	DueLater Reason = "due_later" // than the destination's longest delay
 )
 
-// Result is the result of a queue's migration, including all runs.
+// Result is the result of a migration over all runs.
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is the number of messages before the first run, Left the number after the last one. Arrived is the
-	// number received meanwhile.
+	// Message counts before the first run, received meanwhile, and left after the last run.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent is the number of accepted messages, Deleted the number of these deleted at the source.
+	// Accepted messages, and those of them deleted at the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent is the number of repeated sends with an unknown earlier outcome, after an interruption or a lost
-	// response. On a standard queue they may be duplicates.
+	// Repeated sends with an unknown earlier outcome: possible duplicates on a standard queue.
 	Resent int `json:"resent"`
-	// Skipped is the number of messages that stay at the source, Reasons their number by reason.
+	// Messages that stay at the source.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// DelaysCut is the number of messages visible earlier than at the source.
+	// Messages visible earlier than at the source.
 	DelaysCut int `json:"delays_cut,omitempty"`
-	// DestinationBefore is the number of messages before the first run.
-	DestinationBefore int `json:"destination_before"`
-	DestinationCount  int `json:"destination_count"`
-	// Problems describes discrepancies.
-	Problems []string `json:"problems,omitempty"`
-	// Refusals describes the first few messages that the destination rejected.
+	// Message count before the first run.
+	DestinationBefore int      `json:"destination_before"`
+	DestinationCount  int      `json:"destination_count"`
+	Problems          []string `json:"problems,omitempty"`
+	// The first few rejected messages.
 	Refusals []string `json:"refusals,omitempty"`
 }
 
@@ -56,7 +52,7 @@ func (r *Result) refused(id string, why error) {
 // Balanced reports whether the counts agree.
 func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
 
-// Lines describes the result for the user: messages left at the source, possible duplicates, and problems.
+// Lines describes the result: messages left at the source, possible duplicates, and problems.
 func (r *Result) Lines() (lines []string) {
 	line := func(n int, what string) {
 		if n > 0 {
@@ -82,8 +78,7 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime is the time to wait for approximate counts. Those of Amazon SQS are correct about a minute after the
-// last call.
+// settleTime is the time to wait for approximate counts. In Amazon SQS they are correct after about a minute.
 const settleTime = 90 * time.Second
 
 // finish counts both queues. If settle is set, it waits for approximate counts to agree.
@@ -129,7 +124,7 @@ func (r *Result) Reconcile(uncertain int) {
 	r.Problems = nil
 	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }
 	if r.Left <= r.Skipped {
-		r.Deleted = r.Sent // a kill may have interrupted a delete and its record
+		r.Deleted = r.Sent // a kill may have interrupted a delete
 	}
 
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// retries is the number of retries after temporary errors.
+// after temporary errors
 const retries = 6
 
 // sendBatch sends messages that fit into one call, and deletes those accepted.
@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt makes one call. It returns the messages to send again.
+// attempt returns the messages to send again.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -129,11 +129,10 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	return r.remove(context.WithoutCancel(ctx), items)
 }
 
-// outgoing returns the message to send.
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
-		// The original ID would deduplicate distinct messages that were sent more than five minutes apart.
+		// The original ID would deduplicate messages that were sent more than five minutes apart.
 		out.DedupID = dedupID(it.ID)
 		return out
 	}
@@ -156,11 +155,10 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// dedupID returns the deduplication ID of a migrated message.
 func dedupID(id string) string { return "migrate-" + id }
 
-// settleUncertain determines the outcome of messages that were sent longer ago than the deduplication interval. It
-// returns the messages to send.
+// settleUncertain determines the outcome of messages sent longer ago than the deduplication interval. It returns the
+// messages to send.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -193,7 +191,7 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 }
 
 // uncertainAccepted reports whether the destination accepted the uncertain messages, all or none. The result for
-// earlier runs is kept in settled, because it applies to all their messages and counts change with each send.
+// earlier runs is kept, because it applies to all their messages and counts change with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
@@ -205,9 +203,7 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return there, err
 }
 
-// decide reports whether the uncertain messages were accepted, all or none. Without a decision in the options it uses
-// the destination's count, provided the initial count is reliable. This assumes that only this migration uses the
-// destination.
+// decide uses the decision in the options or a reliable count of the destination, which must not be used otherwise.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:

@@ -23,7 +23,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkText rejects text that is too long or that not every store returns unchanged.
+// checkText rejects text that not every store returns unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,

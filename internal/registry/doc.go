@@ -11,14 +11,12 @@
 //	       |
 //	       '- broker.Registry (QueueStore), aws.Table, Memory
 //
-// [Leases] and [Runs] contain the rules; a store only compares and replaces records. A new kind of record needs a [Kind]
-// and a table in the broker. DynamoDB stores any fields.
+// [Leases] and [Runs] contain the rules; a store only compares and replaces records.
 //
 // # Scheduled runs
 //
-// A run is identified by its task and scheduled time, on all instances and at every try. A QueueStore writes the
-// run's record and its message in one transaction, so there is exactly one message. For other queues, a try is
-// announced in the record and sent, and then the record is settled:
+// A run is identified by its task and scheduled time. A QueueStore writes the run's record and message in one
+// transaction. For other queues, a try is announced in the record, sent, and settled:
 //
 //	announce (try 1) --> send --> settle
 //	     |                 |        '- failed: settle again without sending
@@ -28,10 +26,7 @@
 //
 // On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. Each later leader that finds
 // the run unsettled makes one more, because a missing run is worse than a duplicate message. On a FIFO queue, tries
-// are unlimited during the deduplication interval of 5 minutes, and none follow after it.
+// are unlimited during the deduplication interval of 5 minutes and then stop.
 //
-// # Compatibility
-//
-// Stored keys, attributes and wire actions call a scheduled run "fire", because instances of earlier versions may use
-// the same store.
+// Stored keys, attributes and wire actions call a scheduled run "fire", for compatibility with earlier versions.
 package registry

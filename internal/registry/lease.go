@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Leases provides access to a store's leases. It implements the store of package leader.
+// Leases provides access to a store's leases.
 type Leases struct{ store Store }
 
 // NewLeases returns the leases in store.
@@ -26,9 +26,9 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next if the stored Version is old.Version ("" if nothing is stored); the other fields of old are
-// ignored. It returns whether next is stored, and the stored lease. If next is already stored, won is true, so that a
-// call without a response can be repeated. Duration is stored in whole milliseconds.
+// Swap stores next if the stored Version is old.Version ("" if nothing is stored). It returns whether next is stored,
+// and the stored lease. If next is already stored, won is true, so that a call without a response can be repeated.
+// Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -52,8 +52,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf converts a record. It returns an error for a record that is not a lease: treating it as a free lease could
-// result in two leaders.
+// leaseOf returns an error for another kind of record: treating it as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

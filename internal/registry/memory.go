@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// memoryRetention is the maximum lifetime of records that expire.
+// maximum lifetime of records that expire
 const memoryRetention = 48 * time.Hour
 
-// Memory is an in-memory store for a single instance without a database, and for tests.
+// Memory is an in-memory store for a single instance, and for tests.
 type Memory struct {
 	mu      sync.Mutex
 	records map[memoryKey]memoryRecord

@@ -9,20 +9,19 @@ import (
 	"tendril/queue"
 )
 
-// runRetention exceeds the period in which missed runs are searched for.
+// longer than missed runs are searched for
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is the scheduled time without jitter, in UTC and whole seconds, or the time of a manual request.
+	// Without jitter, in UTC and whole seconds; for manual runs, the time of the request.
 	ScheduledAt time.Time
 	Path        string    // request path on the app
 	DueAt       time.Time // ScheduledAt plus jitter
-	// ID is the same on all instances and at every try, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
-	// IDs.
+	// The same on all instances and at every try, such as "task@2026-11-20T13:00:00Z". Manual runs have longer IDs.
 	ID string
-	// Manual marks a run requested by a user. It needs no leader and does not advance the task's schedule.
+	// Manual marks a run requested by a user. It needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -47,30 +46,30 @@ func (r *Run) check(scope Scope) error {
 // Start describes when a new task's schedule begins.
 type Start struct {
 	At time.Time
-	// Schedule identifies the schedule and time zone. It is compared with the previous one unless it is "".
+	// Identifies the schedule and time zone; compared with the previous one unless "".
 	Schedule string
 }
 
 // EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
 	Sent    queue.Sent // the queue's response; its ID may be "" if Already
-	Already bool       // the run had been enqueued before
-	// Resent reports that an earlier try had an unknown outcome, so that there may be two messages. It is never set
-	// for embedded and FIFO queues.
+	Already bool       // enqueued before
+	// Resent means that there may be two messages, because an earlier try had an unknown outcome. It is never set for
+	// embedded and FIFO queues.
 	Resent bool
 }
 
-// RunRecord is the stored state of a run. The zero value means there is no record.
+// RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries is the number of announced tries, Term the term of the last one.
+	// Announced tries, and the last one's term.
 	Tries int
 	Term  int64
-	// Settled reports that the run was sent as MessageID, or skipped if MessageID is "".
+	// Settled means that the run was sent as MessageID, or skipped if that is "".
 	Settled   bool
 	MessageID string
 }
 
-// Leadership returns the term in which this instance leads; ok is false if it does not lead or is not certain.
+// Leadership returns the term in which this instance leads; ok is false if that is not certain.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
@@ -78,15 +77,14 @@ type Leadership interface {
 // Sender sends messages.
 type Sender interface {
 	// Send sends m to a queue given by name, URL or ARN. After a [queue.Error] with a code other than Unreachable and
-	// Closed, or an error that wraps [ErrNotSent], the message was not accepted. After any other error the outcome is
+	// Closed, or an error that wraps [ErrNotSent], the message was not accepted. After other errors the outcome is
 	// unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
-// ErrUncertain means that it is unknown whether a run was enqueued, and another try could send more messages than
-// promised. The run is not tried again.
+// ErrUncertain means that a run may have been enqueued, and another try could send too many messages.
 var ErrUncertain = errors.New("it is not known whether the run was enqueued, and a retry could enqueue it twice")
 
-// ErrNotSent is wrapped by a [Sender]'s error if certainly nothing reached the queue, for example because the
-// connection was refused. Such a send can be repeated.
+// ErrNotSent is wrapped by a [Sender]'s error if certainly nothing reached the queue, so that the send can be
+// repeated.
 var ErrNotSent = errors.New("nothing was sent")

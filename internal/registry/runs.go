@@ -13,15 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// Runs manages the tasks, scheduled runs and pauses of an environment. Calls with an outdated term return
+// Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
 // queue.ErrStaleTerm; term 0 is for manual requests and always current. Runs is safe for concurrent use, with at most
 // one call per task at a time.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after checking lead again
-	// because the queue does not check terms.
+	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after a check of lead because
+	// the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -35,14 +35,14 @@ func NewRuns(store QueueStore, scope Scope) *Runs {
 	return &Runs{store: store, scope: scope, queues: store}
 }
 
-// NewSentRuns returns the runs of an environment with queues outside the store, which do not recognize a run.
+// NewSentRuns returns the runs of an environment with queues outside the store.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
-// Since returns the times of each task. New tasks are recorded with their start as both times. If a task's schedule
-// has changed, all times before its start are accounted for, because the new schedule never applied to them. If the
-// schedule is the same and the start is earlier than recorded, because the clock was set back, the start is updated.
+// Since returns the times of each task. New tasks are recorded with their start. If a task's schedule has changed,
+// times before its start are accounted for, because the new schedule never applied to them. If the start is earlier
+// than recorded, because the clock was set back, it is updated.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -184,7 +184,7 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 	}
 }
 
-// AdviseQueue adds advice to the error for a missing embedded queue.
+// AdviseQueue adds advice for a missing embedded queue.
 func AdviseQueue(err error, name string) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
 		return fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
@@ -193,10 +193,8 @@ func AdviseQueue(err error, name string) error {
 	return err
 }
 
-// absent returns the record of a run that is not stored.
 func (r *Runs) absent(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
 
-// tried returns a run's record for a try in a term.
 func (r *Runs) tried(before Record, term int64, run *Run, number int) Record {
 	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
 		"settled": false}
@@ -215,7 +213,7 @@ func recordOf(r Record) RunRecord {
 }
 
 // Skip accounts for the task's times up to the last run without sending. runs, at most 1000, belong to one task and
-// are in order. Skip returns the records of runs already sent or announced, by ID.
+// are in order. It returns the records of runs already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -226,8 +224,8 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Runs of earlier terms already have a record, because writes are fenced. If this term has ended, the write below
-	// fails.
+	// Runs of earlier terms already have a record, because writes are fenced. The write below fails if this term has
+	// ended.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
 		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
@@ -250,7 +248,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	return found, nil
 }
 
-// Known reports whether a run was enqueued, by any instance, with a message for path. Skipped runs were not.
+// Known reports whether a run was enqueued, by any instance, with a message for path.
 func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
 	if err != nil {
@@ -259,12 +257,12 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Records of older versions have no path and match any, so that runs enqueued before an upgrade are delivered.
+	// Records of older versions have no path and match any.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }
 
-// PausedTask is the prefix of fields with the reasons of paused tasks.
+// PausedTask is the prefix of fields with pause reasons.
 const PausedTask = "task:"
 
 // SetPaused pauses or resumes a task on all instances. reason may be "".
@@ -291,7 +289,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the reasons of paused tasks by task. Without an error it is never nil.
+// Paused returns the reasons of paused tasks by task.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

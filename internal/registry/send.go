@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// dedupWindow is the deduplication interval of a FIFO queue (5 minutes) minus a margin for clocks and the
-	// duration of a call.
+	// deduplication interval of a FIFO queue (5 minutes) minus a margin for clocks and the call
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// settleTries is the number of attempts per Enqueue to settle a sent run.
+	// attempts per Enqueue to settle a sent run
 	settleTries = 3
-	// manyOpen is the number of unsettled runs above which those older than openRetention are dropped.
+	// with more unsettled runs, those older than openRetention are dropped
 	manyOpen      = 1000
 	openRetention = 48 * time.Hour
 )
@@ -25,12 +24,12 @@ const (
 // try is the local state of an unsettled run.
 type try struct {
 	at     time.Time // scheduled time
-	record Record    // last record stored by this process
-	// used reports that the announced try was sent with an unknown outcome.
+	record Record    // last stored by this process
+	// sent with an unknown outcome
 	used bool
-	// first is the monotonic time before the first send; zero before.
+	// monotonic time before the first send
 	first time.Time
-	// sent is the message to record; its ID is "" before the send.
+	// message to record, if sent
 	sent   queue.Sent
 	resent bool
 }
@@ -78,8 +77,8 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// announce records a try of this term before it is sent, unless already done. settled.Already reports that there is
-// nothing left to send.
+// announce records a try of this term before it is sent, unless already done. settled.Already means there is nothing
+// to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -136,7 +135,6 @@ func (t *try) age(run *Run) time.Duration {
 	return time.Now().Round(0).Sub(run.DueAt) // sent by another instance, but not before it was due
 }
 
-// sendNow sends within the announced try.
 func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error {
 	if !run.Manual {
 		if current, ok := r.lead.Term(); !ok || current != term {
@@ -169,8 +167,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent settles a sent run, now or at the next Enqueue. It is not fenced, because the message was sent
-// regardless of the current leader.
+// settleSent is not fenced, because the message was sent regardless of the current leader.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -184,9 +181,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle settles a run as sent, or as skipped if message is "", and accounts for its task. It does not change a
-// settled record. The run's record is written first: after a crash between the two writes, the next leader's
-// announcement finds the run settled.
+// settle settles a run as sent, or as skipped if message is "", unless already settled, and accounts for its task.
+// The run's record is written first: after a crash between the writes, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {

@@ -8,10 +8,9 @@ import (
 	"tendril/queue"
 )
 
-// Kind is the type of a record and part of its stored key.
+// Kind is part of a record's stored key.
 type Kind string
 
-// Kinds of records.
 const (
 	// KindLease records contain leases.
 	KindLease Kind = "lease"
@@ -35,11 +34,11 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version is a new value for each change. It is "" for kinds of records that are compared by all fields.
+	// Version is new for each change, or "" for kinds of records that are compared by all fields.
 	Version string
-	// Fields is nil for a record that is not stored. It is never modified.
+	// Fields is nil for a record that is not stored, and never modified.
 	Fields Fields
-	// Expires is the time after which the store may delete the record; zero means never. It is not compared.
+	// Expires is the time after which the store may delete the record; zero means never.
 	Expires time.Time
 }
 
@@ -79,7 +78,7 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is the fence's lease.
+// Refuse returns an error if the fence's term has ended. stored is its lease.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)
@@ -90,34 +89,32 @@ func (f Fence) Refuse(stored Record, change string) error {
 }
 
 // Store stores records. Its methods see the latest write, return when their context ends, and are safe for concurrent
-// use. After an error, a change may have been applied or may be applied later; it can be repeated safely. Package
-// registrytest contains the test suite for implementations.
+// use. After an error, a change may have been applied or may be applied later. Package registrytest contains a test
+// suite.
 type Store interface {
 	// Read returns the records with these keys, in order. Missing records have nil fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change if its Old is stored, and then returns the stored records. A change to the stored record
-	// has no effect, so a call without a response can be repeated. The store decides whether a conflict prevents the
-	// other changes. If the fence's term has ended, even without changes, the error is queue.ErrStaleTerm and nothing
-	// is written.
+	// Swap makes each change if its Old is stored, and returns the records stored after that. A change to the stored
+	// record has no effect, so a call without a response can be repeated. The store decides whether a conflict
+	// prevents other changes. If the fence's term has ended, even without changes, the error is queue.ErrStaleTerm
+	// and nothing is written.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
 // QueueStore is a store in the same database as the queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m to a queue and makes the changes, the first of which is a run's, in one transaction, fenced as
-	// in Swap. It sets the run's fields message and sequence. On a conflict, it changes nothing and returns the
-	// stored records.
+	// Enqueue sends m and makes the changes, the first of them a run's, in one transaction, fenced as in Swap. It
+	// sets the run's fields message and sequence. On a conflict, it changes nothing and returns the stored records.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
 
 // Scope identifies an environment's records.
 type Scope struct {
-	// Name is the prefix of the keys of tasks and runs, and the key of pauses. It is "" for callers that use full
-	// names.
+	// Prefix of the keys of tasks and runs, and key of pauses; "" for callers that use full names.
 	Name string
-	// Lease is the lease that fences changes, or "" for a single instance.
+	// Lease that fences changes, or "" for a single instance.
 	Lease string
 }
 

@@ -12,22 +12,22 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// Settings are the properties of an environment that determine its alarms.
+// Settings determine an environment's alarms.
 type Settings struct {
-	// Environment is a name of 1 to 64 letters, digits, "_" and "-".
+	// 1 to 64 letters, digits, "_" and "-".
 	Environment string
-	// HealthName is the EnvironmentName dimension of the environment's metrics, or "" if they are not published.
+	// EnvironmentName dimension of the environment's metrics; "" if not published.
 	HealthName string
-	// Publishes reports whether the environment sends metrics to CloudWatch.
+	// Publishes reports whether metrics are sent to CloudWatch.
 	Publishes bool
-	// Interval is the time between two publications of metrics.
+	// Interval between two publications of metrics.
 	Interval time.Duration
 	// Periodic reports whether there are periodic tasks, which need a leader.
 	Periodic bool
-	// Region is the AWS region of the dashboard's metrics.
+	// Region of the dashboard's metrics.
 	Region string
 	Queues []Queue
-	// Actions are the default ARNs to notify.
+	// Default ARNs to notify.
 	Actions []string
 }
 
@@ -35,27 +35,26 @@ type Settings struct {
 type Queue struct {
 	// URL and ARN may be unknown.
 	Name, URL, ARN string
-	// OnSQS reports that Amazon publishes the queue's metrics, in Region; "" is the environment's region.
+	// OnSQS means that Amazon publishes the queue's metrics, in Region or, if that is "", in the environment's
+	// region.
 	OnSQS  bool
 	Region string
-	// DeadLetter is the name of the dead-letter queue, or "".
+	// Name of the dead-letter queue, or "".
 	DeadLetter string
-	// Limit is the longest duration of a delivery.
+	// Longest duration of a delivery.
 	Limit time.Duration
 }
 
-// Set is the desired set of alarms of an environment.
+// Set contains an environment's desired alarms and dashboard.
 type Set struct {
 	Environment string
-	// Alarms are sorted by name.
-	Alarms []aws.Alarm
-	// Dashboard is the JSON body, or "".
+	Alarms      []aws.Alarm
+	// JSON body, or "".
 	Dashboard string
-	// LeftOut lists omitted alarms with reasons.
+	// Omitted alarms, with reasons.
 	LeftOut []string
 }
 
-// Kinds of alarms.
 const (
 	queueAge    = "queue-age"
 	deadLetters = "dead-letters"
@@ -69,7 +68,6 @@ func kinds() []string {
 	return []string{queueAge, deadLetters, failures, latency, healthKind, leaderKind}
 }
 
-// CloudWatch values used by several alarms.
 const (
 	atLeast      = "GreaterThanOrEqualToThreshold"
 	below        = "LessThanThreshold"
@@ -78,8 +76,8 @@ const (
 	sqsNamespace = "AWS/SQS"
 )
 
-// Describe returns an environment's alarms and dashboard. The default alarms go off under the conditions that make
-// the environment's health Degraded. f may be nil.
+// Describe returns an environment's alarms and dashboard. Default thresholds match those of the health status
+// Degraded. f may be nil.
 func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})
 	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
@@ -166,7 +164,6 @@ func (d *describer) queue(q *Queue) {
 
 const notPublished = "no metrics are sent to CloudWatch: set --cloudwatch on"
 
-// environment adds the alarms that do not belong to a queue.
 func (d *describer) environment() {
 	why := ""
 	switch {

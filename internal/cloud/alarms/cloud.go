@@ -12,7 +12,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// Cloud stores alarms and dashboards. [aws.CloudWatch] implements it.
+// Cloud is implemented by [aws.CloudWatch].
 type Cloud interface {
 	Alarms(ctx context.Context, prefix string) ([]aws.AlarmState, error)
 	AlarmTags(ctx context.Context, arn string) (map[string]string, error)
@@ -26,15 +26,14 @@ type Cloud interface {
 // Found contains an environment's existing alarms and dashboard.
 type Found struct {
 	Environment string
-	// Alarms are the environment's own, sorted by name. Foreign alarms have the environment's prefix but not its tag.
+	// Foreign alarms have the environment's prefix but not its tag.
 	Alarms, Foreign []aws.AlarmState
-	// Dashboard is the body of the environment's dashboard, or "". ForeignDashboard reports a dashboard of that name
-	// without the environment's mark.
+	// ForeignDashboard means that the dashboard does not have the environment's mark.
 	Dashboard        string
 	ForeignDashboard bool
 }
 
-// Find returns an environment's alarms and dashboard. It changes nothing.
+// Find returns an environment's alarms and dashboard.
 func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) {
 	f := &Found{Environment: environment}
 	all, err := cloud.Alarms(ctx, Prefix(environment))
@@ -64,7 +63,6 @@ func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) 
 	return f, nil
 }
 
-// ownDashboard reports whether a widget contains the environment's mark.
 func ownDashboard(body, environment string) bool {
 	var read struct {
 		Widgets []struct {
@@ -92,24 +90,24 @@ const (
 	Keep   = "keep"
 )
 
-// Step is a change that applies a set.
+// Step is a step of [Apply].
 type Step struct {
 	// Action is [Create], [Update], [Remove] or [Keep].
 	Action string `json:"action"`
 	// Kind is "alarm" or "dashboard".
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Changes are the changes of an [Update], such as "threshold 600 -> 300"; otherwise the alarm's condition or the
-	// reason to keep it. May be empty.
+	// Changes of an [Update], such as "threshold 600 -> 300"; otherwise the alarm's condition or the reason to keep
+	// it.
 	Changes []string `json:"changes,omitempty"`
 
 	alarm aws.Alarm
 	body  string
 }
 
-// Compare returns the steps from found to want, sorted by name, the dashboard last. Resources that are not in want
-// are deleted only with prune. Alarms with nil actions keep their current actions. Compare returns an error if a name
-// belongs to a foreign resource.
+// Compare returns the steps from found to want, the dashboard last. Resources not in want are deleted only with
+// prune. Alarms with nil actions keep their current actions. It returns an error if a name belongs to a foreign
+// resource.
 func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	var steps []Step
 	if foreign := want.foreign(found); len(foreign) > 0 {
@@ -172,7 +170,7 @@ func (s *Set) foreign(found *Found) (names []string) {
 	return names
 }
 
-// Apply performs the steps in order and stops at the first error. It can be repeated after an error.
+// Apply stops at the first error and can be repeated.
 func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) error {
 	for i := range steps {
 		s := &steps[i]
@@ -234,7 +232,6 @@ func normal(a *aws.Alarm) aws.Alarm {
 	return n
 }
 
-// differences describes the changed properties by JSON name.
 func differences(is, want *aws.Alarm) (changes []string) {
 	a, b := normal(is), normal(want)
 	from, to := reflect.ValueOf(a), reflect.ValueOf(b)

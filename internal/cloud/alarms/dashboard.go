@@ -6,8 +6,7 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// widget is part of a dashboard. Format: CloudWatch API Reference, "Dashboard body structure and syntax". A dashboard
-// is 24 columns wide.
+// Source: CloudWatch API Reference, "Dashboard body structure and syntax". A dashboard is 24 columns wide.
 type widget struct {
 	Type       string         `json:"type"`
 	X          int            `json:"x"`
@@ -17,7 +16,7 @@ type widget struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// mark returns the text that identifies an environment's dashboard.
+// mark identifies an environment's dashboard.
 func mark(environment string) string { return "# tendril environment " + environment }
 
 const (
@@ -25,7 +24,6 @@ const (
 	period            = 60 // seconds per data point
 )
 
-// dashboard returns the dashboard's body: a headline and graphs of the environment and each queue.
 func dashboard(s *Settings) string {
 	widgets := []widget{{Type: "text", Width: 24, Height: 1,
 		Properties: map[string]any{"markdown": mark(s.Environment)}}}
@@ -76,7 +74,7 @@ func dashboard(s *Settings) string {
 	}
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
-		panic(err) // cannot happen: only strings and numbers
+		panic(err) // cannot happen
 	}
 	return string(body)
 }

@@ -13,28 +13,26 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// FileName is the name of the file in a bundle's root directory that adjusts the alarms.
+// FileName is a file in a bundle's root directory.
 const FileName = "alarms.yaml"
 
-// maxFile is the maximum size in bytes.
 const maxFile = 64 << 10
 
-// File contains the changes from alarms.yaml and a bundle. The zero value changes nothing.
+// File contains changes from alarms.yaml and a bundle. The zero value changes nothing.
 type File struct {
-	// Actions, OKActions and MissingActions are default ARNs.
+	// Default ARNs.
 	Actions, OKActions, MissingActions []string
 	NoDashboard                        bool
 
 	changes map[string]change // by kind or kind/queue
-	added   []aws.Alarm       // from the bundle, named without prefix
+	added   []aws.Alarm       // from the bundle, without prefix
 	leftOut []string
 }
 
-// change contains the changes to an alarm. Nil fields change nothing.
+// Nil fields change nothing.
 type change struct {
-	// Off omits the alarm.
-	Off bool
-	// The other fields correspond to [aws.Alarm].
+	// omit the alarm
+	Off                                bool
 	Threshold                          *float64
 	Period, EvaluationPeriods          *int
 	DatapointsToAlarm                  *int
@@ -69,7 +67,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change returns the changes to an alarm. An entry for its name takes precedence over one for its kind.
+// change prefers an entry for the alarm's name to one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -77,7 +75,7 @@ func (f *File) change(kind, name string) change {
 	return f.changes[kind]
 }
 
-// Error contains all problems of a file, at least one.
+// Error contains at least one problem.
 type Error struct {
 	Problems []yamlfile.Problem
 }
@@ -223,7 +221,6 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 	return c
 }
 
-// property reads a property with a snake-case name, such as evaluation_periods.
 func (r *fileReader) property(c *change, p yamlfile.Pair) {
 	switch p.Key {
 	case "threshold":
@@ -277,7 +274,7 @@ func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(
 	return &n
 }
 
-// isOn reads on or off; nil if invalid.
+// isOn returns nil if invalid.
 func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	on := false
 	switch strings.ToLower(p.Value.Text) {
@@ -291,10 +288,10 @@ func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	return &on
 }
 
-// maxActions is CloudWatch's limit of actions per state.
+// CloudWatch's limit per state.
 const maxActions = 5
 
-// arns reads one or more ARNs. The result is never nil, so that an empty list removes the actions.
+// arns never returns nil, so that an empty list removes the actions.
 func (r *fileReader) arns(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items

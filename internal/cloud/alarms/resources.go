@@ -12,8 +12,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Logical names of the resources in an Elastic Beanstalk worker environment. Source: AWS Elastic Beanstalk Developer
-// Guide, "Modifying the resources that Elastic Beanstalk creates for your environment".
+// Source: AWS Elastic Beanstalk Developer Guide, "Modifying the resources that Elastic Beanstalk creates for your
+// environment".
 const (
 	workerQueue     = "AWSEBWorkerQueue"
 	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
@@ -21,8 +21,8 @@ const (
 	scalingLow      = "AWSEBCloudwatchAlarmLow"
 )
 
-// AddBundle adds the alarms declared as resources in a bundle's configuration files. Alarms that refer to unknown
-// resources are omitted, with a reason.
+// AddBundle adds the alarms in a bundle's configuration files. Alarms that refer to unknown resources are omitted,
+// with a reason.
 func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	for i := range b.Resources {
 		r := &b.Resources[i]
@@ -39,12 +39,12 @@ func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	}
 }
 
-// resourceReader reads a resource of type AWS::CloudWatch::Alarm.
+// resourceReader reads an AWS::CloudWatch::Alarm.
 type resourceReader struct {
 	bundle   *bundle.Bundle
 	settings *Settings
 	resource *bundle.Resource
-	// why is the first reason to omit the alarm, or "".
+	// first reason to omit the alarm
 	why  string
 	line int
 }
@@ -83,7 +83,6 @@ func (c *resourceReader) alarm() (a aws.Alarm) {
 	return a
 }
 
-// property reads a CloudFormation property.
 func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
 	switch p.Key {
 	case "AlarmName":
@@ -142,8 +141,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions reads ARNs. References to a topic in the bundle are dropped, because tendril does not create topics. The
-// result is nil if nothing is left, so that the default actions apply.
+// actions drops references to the bundle's topics, which tendril does not create. It returns nil if nothing is left,
+// so that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
@@ -166,7 +165,7 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// text returns a value with the CloudFormation functions resolved that tendril supports.
+// text resolves the supported CloudFormation functions.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -185,7 +184,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// option resolves Fn::GetOptionSetting to the bundle's option or else its DefaultValue.
+// option resolves Fn::GetOptionSetting.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -230,7 +229,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return name, attribute
 }
 
-// resolve returns a reference's value. The worker queue is the environment's first queue on Amazon SQS.
+// resolve treats the environment's first queue on Amazon SQS as the worker queue.
 func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	var own Queue
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {

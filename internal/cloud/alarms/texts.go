@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// CloudFormation returns a template in JSON that creates the set.
+// CloudFormation returns a template in JSON.
 func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	names := identifiers{taken: map[string]bool{}}
@@ -35,7 +35,6 @@ func (s *Set) CloudFormation() (string, error) {
 	return text.String(), err
 }
 
-// short returns an alarm's name without the environment's prefix.
 func (s *Set) short(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
 
 func templateProperties(a *aws.Alarm) map[string]any {
@@ -94,7 +93,6 @@ func (n *identifiers) once(name string) string {
 	return found
 }
 
-// camel converts text to a unique CamelCase name.
 func (n *identifiers) camel(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)

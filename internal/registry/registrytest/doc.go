@@ -1,7 +1,6 @@
 // Package registrytest checks implementations of a registry.
 //
-// Every store runs the suites [Leases] and [Runs] in its own package. The HTTP client runs them against a server with
-// a broker:
+// Every store runs the suites [Leases] and [Runs] in its own package, and so does the HTTP client:
 //
 //	func TestRegistry(t *testing.T) {
 //		store := openStore(t)
@@ -10,6 +9,4 @@
 //			return registry.NewRuns(store, scope)
 //		}, registry.NewLeases(store))
 //	}
-//
-// Failures of a store's database are specific to the store and tested with it.
 package registrytest

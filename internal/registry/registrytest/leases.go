@@ -17,8 +17,7 @@ type LeaseStore interface {
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Leases checks the stores that newStore returns, one per case. They may share records, because each case uses unique
-// names.
+// Leases checks the stores that newStore returns, one per case. They may share records.
 func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -54,7 +53,6 @@ type bench struct {
 	name  string
 }
 
-// swap makes a swap and checks its result and the stored lease.
 func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.Helper()
 	gotWon, got, err := b.store.Swap(context.Background(), b.name, old, next)
@@ -96,7 +94,6 @@ type step struct {
 	won       bool
 }
 
-// swaps returns a check that makes the steps, each in a new term.
 func swaps(steps ...step) func(b *bench) {
 	return func(b *bench) {
 		leases := map[string]queue.Lease{}

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Registry stores an environment's runs and pauses, like [registry.Runs].
+// Registry stores an environment's runs and pauses.
 type Registry interface {
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
@@ -124,7 +124,6 @@ func (r *runs) forward() {
 	}{{Run("audit", 1), 1}, {Run("audit", 3), 3}, {Run("audit", 2), 3}, {manual, 3}} {
 		r.enqueue(step.run)
 		got, err := r.since(0, "audit", registry.Start{At: hours(-1)})
-		// Without an entry, the task's start is unknown.
 		if want := (queue.TaskTimes{UpTo: hours(step.upTo)}); err != nil || got != want {
 			r.Errorf("step %d: %v, %v; want %v", i, got, err, want)
 		}
