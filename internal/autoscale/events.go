@@ -9,19 +9,17 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Events contains this package's listeners. Each may be nil. A loop calls them one at a time and in order; they must
-// not block.
+// Events contains this package's listeners. Each may be nil. They are called one at a time and must not block.
 type Events struct {
-	// Decided is called when the size changes, or when it stays the same for a new reason.
+	// Decided is called when the size changes, or stays the same for a new reason.
 	Decided func(Decided)
-	// Failed is called when a call fails.
-	Failed func(Failed)
-	// Protected is called when the instance's scale-in protection is set or removed.
+	Failed  func(Failed)
+	// Protected is called when scale-in protection is set or removed.
 	Protected func(on bool)
-	// Terminating is called when this instance is about to be terminated and starts to drain.
+	// Terminating is called when this instance starts to drain.
 	Terminating func()
-	// Terminated is called after the drain and the completion of the lifecycle hook. If either failed, err is not
-	// nil, and the group terminates the instance after the hook's timeout.
+	// Terminated is called after the drain and the completion of the lifecycle hook. If either failed, the group
+	// terminates the instance after the hook's timeout.
 	Terminated func(err error)
 }
 
@@ -67,13 +65,11 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 type Decided struct {
 	Decision Decision
 
-	// Applied is true if the target was set.
 	Applied bool
-	// NotApplied is the reason why a change was not applied; "" if it was, or if there was no change.
+	// "" if applied or unchanged
 	NotApplied string
 }
 
-// repeats reports whether other has the same decision and outcome.
 func (d Decided) repeats(other Decided) bool {
 	return d.Decision.Rule == other.Decision.Rule && d.Decision.From == other.Decision.From &&
 		d.Decision.Desired == other.Decision.Desired && d.Applied == other.Applied && d.NotApplied == other.NotApplied
@@ -81,10 +77,10 @@ func (d Decided) repeats(other Decided) bool {
 
 // Failed is a failed call.
 type Failed struct {
-	// Doing describes the call, such as "reading the size".
+	// such as "reading the size"
 	Doing string
 	Err   error
-	// Consecutive is the number of consecutive failures of the call, from 1.
+	// number of consecutive failures of the call
 	Consecutive int
 }
 
@@ -105,7 +101,7 @@ func newCaller(timeout time.Duration, failed func(Failed)) caller {
 	return caller{timeout, failed, map[string]int{}}
 }
 
-// do makes a call. It reports a failure unless ctx has ended.
+// do reports a failure unless ctx has ended.
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
 	defer cancel()

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// QueueState is the load of a queue and the worker that receives from it.
+// QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Known reports whether the queue was counted. Backlog is the number of waiting messages, excluding those in
-	// flight. Oldest is the oldest one's age if HasAge is set.
+	// Backlog is the number of waiting messages, excluding those in flight. Oldest is the oldest one's age if HasAge
+	// is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
@@ -19,26 +19,23 @@ type QueueState struct {
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// Paused reports that a user has paused receiving.
+	// receiving was paused by a user
 	Paused bool
 }
 
 // Gauge measures the load.
 //
 // A slot allows one delivery in flight. The limit, http-connections, applies to the whole instance and all its
-// replicas, as in Elastic Beanstalk, because it protects the app's dependencies. The slots of a replica are its equal
-// share at the largest size. A replica is full at this share, although a single replica may exceed it until the size
-// increases.
+// replicas, as in Elastic Beanstalk, because it protects the app's dependencies. A replica's slots are its equal
+// share at the largest size; a single replica may exceed it until the size increases.
 type Gauge struct {
-	// Queues returns the state of the queues that the target works on.
 	Queues func() []QueueState
-	// Slots is the number of slots of one replica, or of this instance.
+	// Slots of one replica, or of this instance.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready func() int
-	// CPU returns the CPU usage in percent.
-	CPU func() Reading
-	// Deploying reports whether a deployment is in progress.
+	// CPU returns the usage in percent.
+	CPU       func() Reading
 	Deploying func() bool
 }
 
@@ -51,7 +48,7 @@ func (g *Gauge) Read() Inputs {
 	inWork := 0
 	known := len(queues) > 0
 	aged, paused := known, known
-	var serviceTime, weights float64 // the queues' average, weighted by throughput
+	var serviceTime, weights float64 // average weighted by throughput
 
 	for _, q := range queues {
 		backlog += q.Backlog
@@ -94,13 +91,13 @@ func (g *Gauge) Read() Inputs {
 // Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
-	// QueueLoad is the total backlog and the age of the oldest message in any queue.
+	// Total backlog, and age of the oldest message in any queue.
 	QueueLoad
-	// Desired is the desired size, at least 1.
+	// At least 1.
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is a queue's load: the waiting messages, excluding those in flight, and the oldest one's age.
+// QueueLoad is the number of waiting messages, excluding those in flight, and the oldest one's age.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`

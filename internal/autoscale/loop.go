@@ -14,42 +14,40 @@ import (
 type Target interface {
 	// Size returns the number that is ready and the number last requested.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize requests a size and returns when the request is accepted. Repeated requests for the same size are not
-	// errors.
+	// SetSize requests a size and returns when the request is accepted. It is idempotent.
 	SetSize(ctx context.Context, n int) error
 }
 
-// boundedTarget is a [Target] with its own limits, which apply in addition to the policy's.
+// boundedTarget has its own limits in addition to the policy's.
 type boundedTarget interface {
-	// Bounds returns the minimum and maximum size according to the last Size call.
+	// Bounds returns the limits at the last Size call.
 	Bounds() (least, most int)
 }
 
-// Advice is a [Target] that stores the size for an external scaler. It reports this size as the current one because
-// it does not know the real one. The zero value has size 1.
+// Advice stores the size for an external scaler and reports it as the current one. The zero value has size 1.
 type Advice struct{ size atomic.Int64 }
 
-// Size returns the last requested size twice. The error is always nil.
+// Size returns the last requested size twice.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	n := int(max(a.size.Load(), 1))
 	return n, n, nil
 }
 
-// SetSize stores the size. The error is always nil.
+// SetSize stores the size.
 func (a *Advice) SetSize(_ context.Context, n int) error {
 	a.size.Store(int64(n))
 	return nil
 }
 
-// Options configure a [Loop]. The zero value is valid.
+// Options configure a [Loop].
 type Options struct {
 	Policy Policy
 	// Interval is the time between two readings; 0 means 10 s.
 	Interval time.Duration
 	// CallTimeout limits each call of the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// IsLeader, if not nil, reports whether this instance may change the size, because only one may do so in a group.
-	// Other instances read the size only in every tenth interval.
+	// IsLeader reports whether this instance may change the size; nil means true. Other instances read the size only
+	// in every tenth interval.
 	IsLeader func() bool
 	Events   Events
 }
@@ -60,7 +58,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// Used only by Run.
+	// used only by Run
 	state policyState
 	calls caller
 	size  knownSize
@@ -69,8 +67,8 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop for [Loop.Run]. load returns the current measures, such as [Gauge.Read]; Desired and Ready are
-// ignored. New returns an error for an invalid policy.
+// New returns a loop for [Loop.Run], or an error for an invalid policy. load returns the current measures, such as
+// [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	policy, err := opts.Policy.Complete()
 	if err != nil {
@@ -89,12 +87,11 @@ func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	return l, nil
 }
 
-// Run reads and decides immediately and then every interval until ctx ends.
+// Run decides immediately and then every interval until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
 
-// decideOnce makes one decision and applies it.
 func (l *Loop) decideOnce(ctx context.Context) {
 	mayApply, err := l.readSize(ctx)
 	if err != nil {
@@ -123,8 +120,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// followerIntervals is the number of intervals between two reads of the size by instances other than the leader. If
-// all instances of a large group read it every time, AWS would throttle the account.
+// followerIntervals is the number of intervals between two reads of the size by followers. If all instances of a
+// large group read it every time, AWS would throttle the account.
 const followerIntervals = 10
 
 // knownSize is the last size read and its age in intervals.
@@ -134,8 +131,8 @@ type knownSize struct {
 	age              int
 }
 
-// readSize reads the size, except on followers that have a recent one. mayApply reports whether a resulting decision
-// may be applied.
+// readSize reads the size, except on followers that have a recent one. mayApply reports whether a decision may be
+// applied.
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()
@@ -173,7 +170,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// call makes a call and stores its failure until it succeeds.
+// call also stores a failure until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -188,7 +185,6 @@ func (l *Loop) setFailed(f *Failed) {
 	l.status.Failed = f
 }
 
-// decided records a decision, and reports it if it differs from the previous one.
 func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
@@ -203,20 +199,17 @@ func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	}
 }
 
-// maxDecisions is the number of decisions in a status.
 const maxDecisions = 100
 
 // Status is a snapshot of a loop.
 type Status struct {
-	// Policy includes its defaults.
 	Policy Policy
-	// Inputs are the last decision's. Desired is the size that the policy wants, applied or not; 0 before the first
-	// decision.
+	// Desired is the size that the policy wants, applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions are the last hundred, newest first. Repeated decisions share an entry.
+	// The last hundred, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// Failed is the last failed call, until it succeeds.
+	// The last failed call, until it succeeds.
 	Failed *Failed
 }
 
@@ -224,9 +217,9 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs are those of the last repetition.
+	// At the last repetition.
 	Inputs Inputs
-	// Until is the time of the last repetition, Times the number of repetitions including the first.
+	// Time of the last repetition, and number of repetitions including the first.
 	Until time.Time
 	Times int
 }
@@ -241,8 +234,8 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// record adds a decision and reports whether it differs from the previous one. For a repeated decision it keeps the
-// latest reason and inputs, which have the latest numbers.
+// record reports whether the decision differs from the previous one. For a repeated decision it keeps the latest
+// numbers.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]

@@ -58,7 +58,7 @@ type Reading struct {
 	Known bool
 }
 
-// of returns a Reading. Negative, infinite and NaN values are missing.
+// of treats negative, infinite and NaN values as missing.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
@@ -68,25 +68,24 @@ func of(v float64) Reading {
 
 // Inputs are the inputs of a decision.
 type Inputs struct {
-	// Desired is the size last requested and Ready the number that is ready. The [Loop] gets both from its target.
+	// Desired is the size last requested and Ready the number that is ready, both from the target.
 	Desired, Ready int
-	// CPU is the usage of all processors in percent.
+	// In percent of all processors.
 	CPU Reading
-	// Backlog is the number of waiting messages, excluding those in flight.
+	// Waiting messages, excluding those in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message in seconds.
+	// Seconds.
 	OldestAge Reading
-	// Busy is the percentage of busy slots of the ready processes or instances.
+	// Percentage of busy slots.
 	Busy Reading
 	// Slots is the number of concurrent deliveries per process or instance. ServiceTime is the duration of one in
 	// seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Hold, if not empty, is a reason to keep the size, such as a deployment in progress.
+	// A reason to keep the size, such as a deployment in progress.
 	Hold string
 }
 
-// read returns the value of a measure.
 func (in Inputs) read(m Measure) Reading {
 	switch m {
 	case CPUUtilization:

@@ -9,54 +9,50 @@ import (
 )
 
 // Policy determines the size. The zero value tracks the backlog and the busy slots with sizes from 1 to 4. The fields
-// from Measure to BreachDuration configure a trigger. They, the sizes and Cooldown have the names, the meaning and,
-// where suitable for a worker, the defaults of aws:autoscaling:trigger and aws:autoscaling:asg.
+// from Measure to BreachDuration configure a trigger. They, the sizes and Cooldown are the options of
+// aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where these suit a worker.
 type Policy struct {
-	// MinSize and MaxSize limit the size, 1-10000; 0 means 1 and 4.
+	// 1-10000; 0 means 1 and 4.
 	MinSize, MaxSize int
-	// Cooldown is the minimum time between two changes of size; with tracking it applies to scale-in only. 0 means
-	// 360 s; negative means none.
+	// Minimum time between two changes of size; with tracking it applies to scale-in only. 0 means 360 s; negative
+	// means none.
 	Cooldown time.Duration
 
-	// OneInstance means that the size is a number of instances, but all measures except the backlog are only this
-	// instance's. Because they do not include the load of the others, only the backlog can cause a scale-in.
+	// OneInstance means that the size is a number of instances, but all measures except the backlog are this
+	// instance's. Only the backlog can then cause a scale-in.
 	OneInstance bool
 
-	// Measure, if not empty, selects a trigger instead of tracking.
+	// Selects a trigger unless "".
 	Measure Measure
-	// Statistic combines the readings of a period; "" means Average.
+	// "" means Average.
 	Statistic Statistic
-	// Unit is the thresholds' unit and must match the measure: Percent, Count or Seconds; "" means the measure's
-	// unit.
+	// Percent, Count or Seconds, matching the measure; "" means the measure's unit.
 	Unit string
-	// LowerThreshold and UpperThreshold are breached by values below or above. If both are 0, they are 25 and 75 for
-	// CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60 for OldestMessageAge, 30 and 80 for BusyShare.
+	// If both are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60 for
+	// OldestMessageAge, 30 and 80 for BusyShare.
 	LowerThreshold, UpperThreshold float64
-	// LowerBreachScaleIncrement is negative and UpperBreachScaleIncrement positive. 0 means -1 and 1.
+	// Negative and positive; 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
-	// Period is the duration whose readings are combined; 0 means 5 min, or BreachDuration if shorter.
+	// Duration whose readings are combined; 0 means 5 min, or BreachDuration if shorter.
 	Period time.Duration
-	// EvaluationPeriods is the number of consecutive periods that must breach; 0 means BreachDuration / Period.
+	// Consecutive periods that must breach; 0 means BreachDuration / Period.
 	EvaluationPeriods int
-	// BreachDuration is Period times EvaluationPeriods, also if 0. If the three disagree, the longer time applies.
+	// Period times EvaluationPeriods; 0 means that product. If the three disagree, the longer time applies.
 	BreachDuration time.Duration
 
-	// TargetBusy is the desired percentage of busy slots for tracking, and its limit after a trigger's scale-in,
-	// 1-100; 0 means 75.
+	// Desired percentage of busy slots, and the limit after a trigger's scale-in, 1-100; 0 means 75.
 	TargetBusy float64
-	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
+	// Time in which tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// TargetBacklog is the allowed number of waiting messages per process or instance; 0 means the number that one
-	// finishes within DrainWithin.
+	// Allowed waiting messages per process or instance; 0 means the number that one finishes within DrainWithin.
 	TargetBacklog float64
-	// ScaleOutAfter is how long all readings, at least two, must request a larger size before tracking scales out; 0
-	// means 20 s.
+	// How long all readings, at least two, must request a larger size before tracking scales out; 0 means 20 s.
 	ScaleOutAfter time.Duration
-	// ScaleInAfter is how long all readings must request a smaller size before tracking scales in; 0 means 5 min.
+	// How long all readings must request a smaller size before tracking scales in; 0 means 5 min.
 	ScaleInAfter time.Duration
 }
 
-// MaxSize is the largest allowed size, the same as for Elastic Beanstalk's Auto Scaling groups.
+// MaxSize is the largest allowed size, as for Elastic Beanstalk's Auto Scaling groups.
 const MaxSize = 10000
 
 // Complete returns the policy with its defaults, or an error that lists all invalid values.
@@ -105,7 +101,7 @@ func (p Policy) Complete() (Policy, error) {
 func (p Policy) complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
-	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // keeps negative values, because a complete policy may be completed again
+	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // keeps negative values for another call of complete
 	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
@@ -136,15 +132,13 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// within limits the policy to a target's bounds.
 func (p Policy) within(least, most int) Policy {
 	p = p.complete()
 	p.MinSize, p.MaxSize = min(max(p.MinSize, least), most), max(min(p.MaxSize, most), least)
 	return p
 }
 
-// policyState is a policy's state between decisions. The zero value is the initial state. Decide returns the next
-// state instead of changing it.
+// policyState is a policy's state between decisions. The zero value is the initial state.
 type policyState struct {
 	begun   bool
 	desired int
@@ -152,13 +146,13 @@ type policyState struct {
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count the consecutive periods above and below the thresholds. value is the last period's value
-	// and work its maximum work in flight.
+	// over and under count the consecutive periods above and below the thresholds. value and work are the last
+	// period's.
 	over, under int
 	value, work float64
 }
 
-// Rule identifies the part of a policy that made a decision. Unlike a decision's reason it contains no numbers.
+// Rule is the part of a policy that made a decision.
 type Rule string
 
 // Rules, in the order in which they are checked.
@@ -180,10 +174,10 @@ const (
 // Decision is a policy's decision.
 type Decision struct {
 	At time.Time
-	// From is the current size and Desired the size to set; they are equal if nothing changes.
+	// Equal if nothing changes.
 	From, Desired int
 	Rule          Rule
-	// Why is the reason in words.
+	// The reason in words.
 	Why string
 }
 
@@ -229,7 +223,6 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 // HeldByOneInstance reports whether a scale-in was held because the other instances were not measured.
 func (d Decision) HeldByOneInstance() bool { return d.Rule == ruleOneInstance }
 
-// observe records the size and the time of its changes.
 func (s policyState) observe(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {
 		s.changed = now
@@ -239,13 +232,11 @@ func (s policyState) observe(desired int, now time.Time) policyState {
 	return s
 }
 
-// forget drops all readings.
 func (s policyState) forget() policyState {
 	s.recommendations, s.period, s.over, s.under = nil, period{}, 0, 0
 	return s
 }
 
-// cooldownLeft returns the remaining cooldown, or 0.
 func (p Policy) cooldownLeft(s policyState, now time.Time) time.Duration {
 	if s.changed.IsZero() {
 		return 0

@@ -8,24 +8,23 @@ import (
 
 // Work is an instance's work in flight.
 type Work struct {
-	InWork  int           // number of deliveries
-	Longest time.Duration // duration of the longest one so far
+	InWork  int           // deliveries
+	Longest time.Duration // longest one so far
 }
 
-// Protection configures when an instance is protected from scale-in. The zero value is valid. Short deliveries need
-// no protection, because a drain waits for them. If all instances were always protected, a group could never scale
-// in.
+// Protection configures when an instance is protected from scale-in. Short deliveries need no protection, because a
+// drain waits for them, and a group with only protected instances could never scale in.
 type Protection struct {
-	// After is the duration after which a delivery is protected; 0 means 10 s, negative means immediately.
+	// Age at which a delivery is protected; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Linger is how long protection continues without such a delivery; 0 means 30 s. It reduces the number of calls.
+	// How long protection continues without such a delivery; 0 means 30 s. It reduces the number of calls.
 	Linger time.Duration
 }
 
-// protectionState is the state of a Protection. The zero value is the initial state.
+// The zero value is the initial state.
 type protectionState struct {
 	on bool
-	// end of the protection without further long deliveries
+	// end without further long deliveries
 	until time.Time
 }
 
@@ -48,20 +47,18 @@ type Guard interface {
 
 // Protector protects this instance from scale-in during long deliveries. Guard and Work are required.
 type Protector struct {
-	Guard Guard
-	// Work returns the current work.
+	Guard      Guard
 	Work       func() Work
 	Protection Protection
-	// Interval is the time between two calls of Work; 0 means 5 s.
+	// Interval between two calls of Work; 0 means 5 s.
 	Interval time.Duration
 	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is the interval for renewing protection that expires; 0 means that it does not expire.
+	// Renew is the interval for renewing protection that expires; 0 means that it does not.
 	Renew  time.Duration
 	Events Events
 }
 
-// Delays after a failed call.
 const (
 	minRetryDelay = 10 * time.Second
 	maxRetryDelay = 5 * time.Minute
@@ -78,14 +75,13 @@ func (p *Protector) Run(ctx context.Context) {
 	}
 }
 
-// protectorRun is the state of one Run.
 type protectorRun struct {
 	protector *Protector
 	calls     caller
 	state     protectionState
 	// on is the protection last set; known is false until a call succeeds.
 	on, known bool
-	// maybeSet is true if protection was requested and not removed since.
+	// protection was requested and not removed since
 	maybeSet  bool
 	renewAt   time.Time // zero for never
 	pause     time.Duration
@@ -106,7 +102,6 @@ func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	}
 }
 
-// set makes the call and reports its result.
 func (p *protectorRun) set(ctx context.Context, on bool) error {
 	p.maybeSet = p.maybeSet || on
 	err := p.calls.do(ctx, "setting scale-in protection",

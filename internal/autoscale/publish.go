@@ -32,14 +32,14 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// Every is the time between two publications; 0 means 60 s.
+	// Interval; 0 means 60 s.
 	Every time.Duration
-	// IsLeader reports whether this instance publishes. Only one needs to.
+	// Only the leader publishes.
 	IsLeader func() bool
 	Events   Events
 }
 
-// Run publishes until ctx ends. Failures are reported, and the next interval tries again.
+// Run publishes until ctx ends and reports failures.
 func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
 	every(ctx, cmp.Or(r.Every, time.Minute), func() bool {

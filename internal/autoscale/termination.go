@@ -22,23 +22,21 @@ type Termination struct {
 	// Chosen reports whether the group is about to terminate this instance.
 	Chosen func(ctx context.Context) (bool, error)
 	Hook   Hook
-	// Drain stops receiving and returns when no work is in flight or ctx ends.
+	// Drain returns when no work is in flight or ctx ends.
 	Drain func(ctx context.Context) error
-	// Poll is the time between two calls of Chosen; 0 means 5 s.
+	// Interval between two calls of Chosen; 0 means 5 s.
 	Poll time.Duration
-	// Beat is the time between two heartbeats while draining; 0 means 15 s, half of the shortest possible heartbeat
-	// timeout.
+	// Interval between two heartbeats; 0 means 15 s, half of the shortest heartbeat timeout.
 	Beat time.Duration
 	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
 	Events      Events
 }
 
-// completionAttempts is the number of calls of Complete, with delays of 1 s, 2 s, 4 s and so on.
+// Attempts with delays of 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
-// Run waits for the termination, drains the instance and completes the hook. It returns if ctx ends while waiting. If
-// ctx ends during the drain, Run still completes the hook.
+// Run returns if ctx ends while waiting. If ctx ends during the drain, Run still completes the hook.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
@@ -50,7 +48,7 @@ func (d *Termination) Run(ctx context.Context) {
 	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
-// wait returns true if the instance is to be terminated, and false if ctx ends.
+// wait returns false if ctx ends.
 func (d *Termination) wait(ctx context.Context) bool {
 	chosen, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
@@ -84,7 +82,7 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// complete retries until the hook is completed, without delays after ctx has ended.
+// complete retries, without delays after ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(d.CallTimeout, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {

@@ -10,19 +10,19 @@ import (
 const (
 	// tolerance is the fraction of a process that is rounded down.
 	tolerance = 0.1
-	// headroom is the factor by which a scale-in exceeds the required size, so that the size does not oscillate.
+	// headroom is the factor by which a scale-in exceeds the required size, to avoid oscillation.
 	headroom = 1.15
 )
 
 // recommendation is the size that one reading requests.
 type recommendation struct {
 	at time.Time
-	// exact is the size before rounding.
+	// before rounding
 	exact float64
 	size  int
-	// idle is set if the size is not larger only because most slots are free.
+	// the size is not larger only because most slots are free
 	idle bool
-	// whole is false if a measure was missing, which makes size a lower bound.
+	// false if a measure was missing, so that size is a lower bound
 	whole bool
 	why   string
 }
@@ -58,13 +58,13 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		d.Desired = floor // at least half of the size, because the load may return
+		d.Desired = floor // at least half, because the load may return
 		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
 
-// recommend converts a reading to a recommendation; false if nothing is known.
+// recommend returns false if nothing is known.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -104,7 +104,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
-// byBacklog returns the size that finishes the waiting messages in time. known is false if it cannot be calculated.
+// byBacklog returns the size that finishes the waiting messages in time.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -133,8 +133,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent returns v and the relevant earlier recommendations: those younger than ScaleInAfter and one before
-// them. Recommendations before a gap are dropped.
+// appendRecent adds v and drops recommendations before a gap, or older than ScaleInAfter except the latest of them.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -161,7 +160,7 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// scaleOut scales out to the recommended size, but at most to double the size or by four.
+// scaleOut at most doubles the size or adds four.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// period collects the readings of a period.
 type period struct {
 	begun, last    time.Time
 	known, missing int
@@ -15,7 +14,6 @@ type period struct {
 	work float64
 }
 
-// add adds a reading and the work in flight.
 func (q period) add(r Reading, work float64, now time.Time) period {
 	if q.begun.IsZero() {
 		q.begun = now
@@ -35,7 +33,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns the statistic; false if more readings are missing than known.
+// value returns false if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -51,7 +49,6 @@ func (q period) value(s Statistic) (float64, bool) {
 	return q.sum / float64(q.known), true
 }
 
-// trigger compares the measure with the thresholds.
 func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	s = p.observe(s, in, d.At)
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
@@ -73,8 +70,8 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// observe adds a reading, and evaluates the period when it is complete. A gap of more than Period discards the period
-// and the counts of breaches, which are no longer consecutive.
+// observe adds a reading, and evaluates a complete period. A gap of more than Period discards the period and the
+// counts of breaches, which are no longer consecutive.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
@@ -86,8 +83,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// closePeriod counts the period's breach, if any, and starts the next period. Without a breach, or if the value is
-// unknown, both counts are reset.
+// closePeriod counts the period's breach, if any, and starts the next period. Without a breach, both counts are
+// reset.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
@@ -102,7 +99,6 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	return s
 }
 
-// breach decides after enough consecutive breaches.
 func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
@@ -150,7 +146,6 @@ func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 // busyProcesses returns the work in flight in processes with all slots busy, or 0 if unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
-// whyNotSmaller returns the reason against a smaller size, or "".
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {

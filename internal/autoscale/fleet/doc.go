@@ -1,20 +1,16 @@
 // Package fleet makes this process a member of a group of instances that share a queue.
 //
-// The group is an EC2 Auto Scaling group or an Amazon ECS service. Package autoscale determines its size. A [Fleet]
-// represents this process in the group:
+// The group is an EC2 Auto Scaling group or an Amazon ECS service. Package autoscale determines its size.
 //
 //	Start ── find this instance and its group ── retried every minute
 //	           |
 //	           |── long deliveries: protected from scale-in
 //	           '── termination: Drain ── Close ── lifecycle action completed
 //
-// It finds its instance and group in the background, from the instance metadata and the Auto Scaling API. During long
-// deliveries it protects the instance from scale-in. When the group terminates the instance, it drains the process,
-// waits for [Fleet.Close] and then completes the lifecycle action, so that the group waits exactly as long as needed.
+// A [Fleet] finds its group in the background, from the instance metadata and the Auto Scaling API. When the group
+// terminates the instance, it drains the process, waits for [Fleet.Close] and then completes the lifecycle action. It
+// also publishes the load to CloudWatch for external scaling policies.
 //
-// It also publishes the load to CloudWatch for external scaling policies. In an ECS task it counts or sets the
-// service's tasks, and [ProtectTask] protects the task. [Find] reports the process's group or service, and whether
-// something else scales it.
-//
-// Failures are logged and never delay deliveries.
+// In an ECS task it counts or sets the service's tasks, and [ProtectTask] protects the task. [Find] reports the group
+// or service of this process, and whether something else scales it. Failures are logged and never delay deliveries.
 package fleet

@@ -9,15 +9,15 @@ import (
 	"tendril/internal/aws"
 )
 
-// Fleet represents this instance in a group of instances that share a queue. The leader sets the size of the group or
-// service, or publishes the load. Members of an Auto Scaling group are protected during long deliveries and drained
-// before termination. A nil *Fleet is a single instance.
+// Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load.
+// Members of an Auto Scaling group are protected during long deliveries and drained before termination. A nil *Fleet
+// is a single instance.
 type Fleet struct {
 	opts     Options
-	self     *member             // nil for ECS
-	tasks    *serviceTasks       // nil except for ECS
-	metrics  *aws.CloudWatch     // nil unless the load is published
-	reporter *autoscale.Reporter // nil unless the load is published
+	self     *member         // nil for ECS
+	tasks    *serviceTasks   // nil except for ECS
+	metrics  *aws.CloudWatch // nil unless the load is published
+	reporter *autoscale.Reporter
 }
 
 // Open creates the AWS clients. Call [Fleet.Close] after everything else has stopped.
@@ -82,13 +82,13 @@ func (f *Fleet) Target() autoscale.Target {
 
 // Members is the last known state of a group.
 type Members struct {
-	// Group is the group's name and Self this instance's ID; "" if unknown.
+	// Group is the group's name and Self this instance's ID, if known.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time
 }
 
-// Members returns the last known members of the Auto Scaling group, or the zero value.
+// Members returns the last known members of the Auto Scaling group, if any.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -98,8 +98,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close, and publishes the load until ctx ends. Publishing starts when
-// counted is closed, because the load is unknown before.
+// Run starts the membership, which lasts until Close. It publishes the load, known once counted is closed, until ctx
+// ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
@@ -122,7 +122,6 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 }
 
 // Close ends the membership, so that the group may terminate the instance. Call it after everything else has stopped.
-// ctx limits its duration.
 func (f *Fleet) Close(ctx context.Context) error {
 	if f.self != nil {
 		f.self.leave(ctx)
@@ -151,15 +150,15 @@ func (f *Fleet) Problem() string {
 	return f.self.problem()
 }
 
-// serviceTasks represents the tasks of an ECS service. It is not safe for concurrent use.
+// serviceTasks is not safe for concurrent use.
 type serviceTasks struct {
-	connection *aws.Options    // options for finding this task's service
-	api        *aws.ECS        // nil if the service is unknown
-	service    *aws.ECSService // nil if unknown or if the task has no service
-	none       bool            // the task has no service
+	connection *aws.Options
+	api        *aws.ECS        // nil if unknown
+	service    *aws.ECSService // nil if unknown or without one
+	none       bool            // task without a service
 }
 
-// count returns the number of running tasks in the service, or 1 without a service.
+// count returns the number of running tasks, 1 without a service.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)
@@ -177,15 +176,13 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup adapts an Auto Scaling group to autoscale.Target, with the group's own bounds. It is not safe for
-// concurrent use.
+// sizedGroup is an autoscale.Target with the group's own bounds. It is not safe for concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member
 	least, most int
 }
 
-// Size returns the number of instances in service and the desired capacity.
 func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error) {
 	s, err := g.Describe(ctx)
 	if err == nil {
@@ -195,5 +192,5 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	return s.InService(), s.Desired, err
 }
 
-// Bounds returns the group's minimum and maximum size according to the last Size call.
+// Bounds returns the group's limits at the last Size call.
 func (g *sizedGroup) Bounds() (least, most int) { return g.least, g.most }

@@ -16,47 +16,43 @@ import (
 )
 
 const (
-	// lookAgain is the interval for finding this instance and its group.
+	// interval for finding this instance and its group
 	lookAgain = time.Minute
-	// metadataTries is the number of attempts to read the instance ID. Outside EC2, the metadata service never
-	// responds.
+	// outside EC2, the metadata service never responds
 	metadataTries = 3
 )
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the group's region; "" means the region of the environment, the profile or the instance metadata.
+	// Region is the group's region; "" means the environment's, the profile's or the instance's.
 	Region string
-	// Group is the Auto Scaling group to resize. Cluster and Service are the ECS service to resize. If all are "",
-	// this instance finds its own group or service and publishes the load to Namespace.
+	// Group is the Auto Scaling group, or Cluster and Service the ECS service, to resize. If all are "", this
+	// instance finds its own group or service and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
-	// Work returns the work in flight, for scale-in protection.
-	Work func() autoscale.Work
+	Work                               func() autoscale.Work
 	// Unprotected disables scale-in protection.
 	Unprotected bool
-	// Drain finishes the work in flight before the group terminates this instance.
+	// Drain finishes the work in flight.
 	Drain func(context.Context) error
 	// Load returns the load to publish.
 	Load func() autoscale.Inputs
 	// IsLeader reports whether this instance sets the size or publishes the load.
 	IsLeader func() bool
-	// LogSDK receives the AWS SDK's log messages.
-	Log    *slog.Logger
-	LogSDK func(level slog.Level, text string)
+	Log      *slog.Logger
+	LogSDK   func(level slog.Level, text string)
 	// Protected is called when protection is first evaluated and whenever it changes.
 	Protected func(on bool)
-	// Timing shortens delays in tests.
+	// For tests.
 	Timing Timing
 }
 
-// Timing contains a member's delays; 0 means the default.
+// Timing contains delays; 0 means the default.
 type Timing struct {
-	// ProtectAfter is the duration after which a delivery is protected; negative means immediately. Look is the
-	// interval for checking the work in flight, Poll the interval for checking for a termination.
+	// ProtectAfter is the duration after which a delivery is protected; negative means immediately. Look and Poll are
+	// the intervals for checking the work in flight and for a termination.
 	ProtectAfter, Look, Poll time.Duration
 }
 
-// member is this instance as a member of a group.
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
@@ -71,7 +67,7 @@ type member struct {
 	all         sync.WaitGroup
 
 	mu      sync.Mutex
-	group   *aws.Group // nil if unknown or without a group
+	group   *aws.Group // nil if unknown or without one
 	why     error      // why the group or instance is unknown
 	settled bool       // no further attempts are needed
 	members Members
@@ -126,10 +122,9 @@ type identity struct {
 // notAMember ends the attempts to find a group.
 type notAMember struct{ error }
 
-// Unwrap returns the reason.
 func (e notAMember) Unwrap() error { return e.error }
 
-// find asks the metadata service and the group. The error is notAMember if the instance has no group.
+// find returns notAMember if the instance has no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -164,7 +159,6 @@ func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	return self, err
 }
 
-// final converts the error for an instance without a group to notAMember.
 func final(err error) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 		return notAMember{err}
@@ -172,7 +166,7 @@ func final(err error) error {
 	return err
 }
 
-// keep records the result of find. isNew reports whether the error differs from the previous one.
+// keep records the result of find. isNew reports a new error.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,7 +178,6 @@ func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	return m.settled, err != nil && (before == nil || before.Error() != err.Error())
 }
 
-// logFound logs a new error, or a group without a lifecycle hook.
 func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	switch {
 	case isNew && settled && m.opts.Group == "":
@@ -219,8 +212,7 @@ func (m *member) hold(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain finishes the work, and returns when everything except the connection to the group has stopped, so that the
-// group may terminate the machine.
+// drain returns when everything except the connection to the group has stopped.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
@@ -231,8 +223,7 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave completes the lifecycle action, if pending, and removes the protection. Call it after everything else has
-// stopped. ctx limits its duration.
+// leave completes a pending lifecycle action and removes the protection. Call it after everything else has stopped.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -245,7 +236,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service in the group, or 1 without a group.
+// count returns the number of instances in service, 1 without a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group, settled, why := m.group, m.settled, m.why
@@ -263,7 +254,6 @@ func (m *member) count(ctx context.Context) (int, error) {
 	return 0, why
 }
 
-// saw records the group's members.
 func (m *member) saw(group string, s aws.GroupState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -281,7 +271,6 @@ func withProtection(events autoscale.Events, protected func(on bool)) autoscale.
 	return events
 }
 
-// problem returns why this instance is not a member of a group; "" if it is, or if unknown.
 func (m *member) problem() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

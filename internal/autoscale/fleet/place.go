@@ -13,31 +13,28 @@ import (
 )
 
 const (
-	// metadataVariable is set in the containers of ECS tasks. Source: Amazon ECS Developer Guide, "Amazon ECS task
-	// metadata endpoint version 4".
+	// Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
-	// metadataTimeout limits metadata requests, which are local.
-	metadataTimeout = 2 * time.Second
-	// kubernetesVariable is set in every container of a pod. The cluster manages its node's group. Source: Kubernetes
-	// documentation, "Service", "Discovering services".
+	metadataTimeout  = 2 * time.Second
+	// Set in every container of a pod; the cluster manages its node's group. Source: Kubernetes documentation,
+	// "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
-// Place is the group or service of this process. The zero value means a single process.
+// Place is the group or service of this process. The zero value is a single process.
 type Place struct {
-	// Group is an Auto Scaling group, or "".
+	// Auto Scaling group, or "".
 	Group string
-	// Cluster and Service identify an ECS service, or are "".
+	// ECS service, or "".
 	Cluster, Service string
-	// ScaledBy is whatever already controls the number of instances, or "".
+	// ScaledBy already controls the number of instances; may be "".
 	ScaledBy string
 }
 
-// Alone reports whether this process is not part of a group or service.
+// Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns this process's Auto Scaling group or service. An error means that it is, or may be, in one without all
-// details being known, so it must not be scaled.
+// Find returns this process's group or service. After an error, it may be in one and must not be scaled.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -58,7 +55,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
-		return p, nil // no response: not an EC2 instance, or a container without access
+		return p, nil // not an EC2 instance, or a container without access
 	}
 
 	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
@@ -94,7 +91,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService finds this task's service and returns a client for it. The client is nil for a task without a service.
+// openService finds this task's service and returns a client for it, or nil without a service.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
@@ -120,7 +117,7 @@ func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.Ta
 	return api, task, nil
 }
 
-// String returns the place in the format of the option scale-target.
+// String returns the format of the option scale-target.
 func (p Place) String() string {
 	switch {
 	case p.Group != "":

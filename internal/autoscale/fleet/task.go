@@ -11,19 +11,17 @@ import (
 	"tendril/internal/aws"
 )
 
-// agentVariable is set in the containers of ECS tasks. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in
-// protection endpoint".
+// Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// agentTimeout limits calls to the agent, which is local.
+// The agent is local.
 const agentTimeout = 3 * time.Second
 
 // InTask reports whether this process runs in an ECS task.
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
 // ProtectTask protects this process's ECS task from scale-in and deployments during long deliveries. end removes the
-// protection and waits for that until its context ends. protected is called as in [Options]. ProtectTask returns an
-// error if the agent's address is invalid.
+// protection, until its context ends. protected is called as in [Options]. An invalid agent address is an error.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
