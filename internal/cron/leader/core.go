@@ -9,14 +9,13 @@ import (
 	"tendril/queue"
 )
 
-// core is the state machine for one lease. It does no I/O: its input is the store's responses and the time, of which
-// only monotonic readings are compared.
+// core is the state machine for one lease. It does no I/O: its input is the store's responses and the monotonic time.
 type core struct {
 	rules
-	// session is the prefix of all Versions written by this instance.
+	// prefix of all Versions written by this instance
 	session string
 	writes  int
-	// highest is the largest term ever seen.
+	// largest term ever seen
 	highest int64
 
 	// seen is the lease as last observed. Its Version was first observed at seenAt and last read at readAt. known is
@@ -24,17 +23,16 @@ type core struct {
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// pause is the time from readAt to the next read of another instance's lease.
+	// time from readAt to the next read of another instance's lease
 	pause time.Duration
 
-	// pending is a swap with an unknown outcome.
+	// swap with an unknown outcome
 	pending *attempt
-	// failures is the number of consecutive store errors. Nothing is tried before notBefore.
+	// consecutive store errors; nothing is tried before notBefore
 	failures  int
 	notBefore time.Time
 
-	// term is the term in which this instance leads, or 0. The trust window ends at trusted; renewAt is the time to
-	// renew.
+	// term in which this instance leads, or 0; the trust window ends at trusted
 	term    int64
 	trusted time.Time
 	renewAt time.Time
@@ -44,9 +42,9 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64 // from 0 to 1, to spread the calls of many instances
+	chance        func() float64 // 0 to 1, to spread calls
 	firstBackoff  time.Duration
-	leaderBackoff time.Duration // longest pause between attempts to renew
+	leaderBackoff time.Duration
 }
 
 func newCore(o Options) core {
@@ -57,10 +55,9 @@ func newCore(o Options) core {
 // attempt is one swap with one version token, however often it is tried.
 type attempt struct {
 	old, next queue.Lease
-	// start is the time before the first try. The lease counts from here, because any of the tries may have been
-	// applied.
+	// start is the time before the first try. The lease counts from here, because any try may have been applied.
 	start time.Time
-	// wall is the time of day at start, for detecting a suspended machine.
+	// time of day at start, for detecting a suspended machine
 	wall time.Time
 }
 
@@ -126,7 +123,6 @@ func (c *core) try(now time.Time, term int64) step {
 	return step{do: swap, attempt: c.pending}
 }
 
-// replace returns an attempt to store next with a new version token.
 func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	c.writes++
 	next.Version = fmt.Sprintf("%s-%d", c.session, c.writes)
@@ -134,13 +130,12 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 }
 
 // free reports whether the lease may be taken: it was never written, it was released, it is our own from a lost term
-// (so no other instance has led since), or a read after its expiry found it unchanged. Without that read, every
-// instance would try to replace a dead leader, and all but one would fail.
+// (so nobody else has led since), or a read after its expiry found it unchanged. Without that read, every instance
+// would try to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !c.readAt.Before(c.expiry())
 }
 
-// expiry returns the time at which the lease has been unchanged for its duration.
 func (c *core) expiry() time.Time {
 	d := c.seen.Duration
 	if d <= 0 { // never written by tendril
@@ -152,7 +147,6 @@ func (c *core) expiry() time.Time {
 // mine reports whether this instance wrote the lease.
 func (c *core) mine(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
-// observed records the stored lease.
 func (c *core) observed(now time.Time, l queue.Lease) {
 	c.failures, c.notBefore = 0, time.Time{}
 	if c.seenAt.IsZero() || l.Version != c.seen.Version {
@@ -163,8 +157,7 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
 }
 
-// swapped records the result of an attempt. It reports whether this instance now leads because of it; a previous lead
-// may be lost.
+// swapped records the result of an attempt. It reports whether this instance now leads because of it.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -191,8 +184,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the lead, if any; its term is never held again. A pending swap no longer counts, and the stored lease
-// must be read.
+// lose ends the lead, if any; its term is never held again. The stored lease must be read.
 func (c *core) lose() {
 	c.term, c.pending, c.known = 0, nil, false
 }

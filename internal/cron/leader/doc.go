@@ -21,12 +21,10 @@
 //	|---------------------------------|----------------|---------------|
 //	0                                 5 s              12 s            15 s at the earliest
 //
-// # Clocks
-//
-// The record contains no time of day. Every write stores a new version token, and other instances watch the token on
-// their own monotonic clocks. If it stays unchanged for the duration stored with it, the holder has already stopped
-// trusting its lease, because it counts from before the write and stops a margin earlier. Only the clocks' rates must
-// agree, within Margin / Lease (a fifth).
+// The record contains no time of day. Every write stores a new version token, which other instances watch on their
+// own monotonic clocks. If it stays unchanged for the lease's duration, the holder no longer trusts its lease,
+// because it counts from before the write and stops a margin earlier. Only the clocks' rates must agree, within
+// Margin / Lease.
 //
 // # Invariants
 //
@@ -37,32 +35,18 @@
 //     unreleased lease (fencing) cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
-// Tests check the first three over all interleavings, up to a dozen steps, of three instances and a store that may
-// apply a write and report an error.
+// Tests check the first three over all interleavings of three instances and a store that may apply a write and report
+// an error.
 //
 // # Failures
 //
-//   - Lost response: the write is repeated with the same token and recognized if it was applied. The trust window starts
-//     before the first try.
-//   - Store unavailable, throttled, slow or without a table: the leader retries until its trust ends, the others until
-//     the store responds, with increasing, randomized delays. Two leaders never result, but there may be none.
-//     [Elector.Status] and the Failed event contain the error.
+//   - Lost response: the write is repeated with the same token and recognized if it was applied.
+//   - Store unavailable: the leader retries until its trust ends, the others until the store responds. There may be no
+//     leader meanwhile.
 //   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the monotonic
-//     clock, which stops in a suspended machine. The term ends immediately. If no instance has taken the lease, the next
-//     term starts with the next call.
-//   - Process killed: another instance leads within Lease + Renew. The others read again at the lease's expiry and the
-//     first takes it, so few writes are in vain.
-//   - Process stopped: it releases the lease, and another instance leads within Renew.
+//     clock, which stops in a suspended machine. The term ends immediately.
+//   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.
 //   - Record deleted: the term ends at the next renewal. The next one is higher than any its holder has seen.
 //
-// # Work done once
-//
-// [Work] is for tasks that one instance performs once, such as preparing a version of the app. The first instance does it
-// and renews a lease, while the others wait until it is done or the lease expires. The rules are the same, because
-// both use the same core and [holder].
-//
-// # Limits
-//
-// The receiver of an effect must compare terms. The choice of the leader is arbitrary, and the number of instances is
-// unknown.
+// [Work] is for tasks that one instance performs once, such as preparing a version of the app. It uses the same core.
 package leader

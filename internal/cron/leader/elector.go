@@ -16,11 +16,11 @@ import (
 //
 // After an error the outcome is unknown: a swap may have been applied, may be applied later, or never.
 type Store interface {
-	// Read returns the named lease, or the zero value if there is none stored.
+	// Read returns the named lease, or the zero value.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored Version is old.Version ("" if nothing is stored); the other fields of old are
-	// ignored. It returns whether next is stored, and the stored lease. If next is already stored, won is true, so
-	// that a call without a response can be repeated. A next without Version is an error.
+	// Swap stores next if the stored Version is old.Version ("" if nothing is stored). It returns whether next is
+	// stored, and the stored lease. If next is already stored, won is true, so that a call without a response can be
+	// repeated. A next without Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -29,23 +29,23 @@ type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	// poke wakes the loop when the gate closes; capacity 1.
+	// wakes the loop when the gate closes; capacity 1
 	poke chan struct{}
 
-	// lease is used only by the goroutine of Run.
+	// used only by Run
 	lease holder
-	// following is the last holder reported.
+	// last holder reported
 	following Following
 
 	started atomic.Bool
 
 	mu     sync.Mutex
 	status Status
-	// seenAt is when the lease's version was first seen, expiry when the lease expires.
+	// when the lease's version was first seen, and when the lease expires
 	seenAt, expiry time.Time
 }
 
-// New returns an elector for [Elector.Run]. It returns an error for times with which a lease cannot be kept.
+// New returns an elector for [Elector.Run], or an error for times with which a lease cannot be kept.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -67,8 +67,8 @@ func New(store Store, opts Options) (*Elector, error) {
 }
 
 // Term returns the term in which this instance leads. ok is false as soon as that is uncertain: outside the trust
-// window, which starts with the attempt that won the lease and ends Margin before its expiry, or after the process or
-// machine was suspended. A term that was not ok is never ok again.
+// window, which starts with the attempt that won the lease and ends Margin before its expiry, or after a suspension.
+// A term that was not ok is never ok again.
 //
 // Call Term immediately before each effect and pass the term along, so that the receiver can reject an outdated term.
 // Nothing else protects against a suspension between Term and the effect.
@@ -78,9 +78,8 @@ func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 // call it before Term.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
-// Run takes part in the election until ctx ends. It then closes the gate, releases the lease so that another instance
-// can take it immediately, and returns nil. Releasing, and waiting for a blocked listener, take up to CallTimeout
-// each. A second Run is an error.
+// Run takes part in the election until ctx ends. It then closes the gate, releases the lease and returns nil.
+// Releasing, and waiting for a blocked listener, take up to CallTimeout each. A second Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s was run before: create a new one", e.opts.Name)
@@ -128,7 +127,7 @@ func (e *Elector) round(ctx context.Context) {
 	e.publish()
 }
 
-// obeyGate ends a term in the core that the gate has closed.
+// obeyGate ends a term that the gate has closed.
 func (e *Elector) obeyGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
@@ -201,15 +200,14 @@ func (e *Elector) reportLost(term int64, reason string) {
 type Status struct {
 	// Term is the term in which this instance leads, or 0.
 	Term int64
-	// Leader is the lease's holder, or "" if it was never written, was released or has expired. LeaderTerm is its
-	// term.
+	// Leader holds the lease; "" if it was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
 	// LeaderData is the holder's [Options].Data.
 	LeaderData string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
-	// Err is the store's last error since its last success. With an error, this instance cannot become the leader.
+	// Err is the store's last error since its last success. It prevents this instance from becoming the leader.
 	Err error
 }
 

@@ -2,29 +2,29 @@ package leader
 
 import "time"
 
-// Events contains the listeners of an [Elector]. Each may be nil. They are called one at a time and in order, in a
-// separate goroutine: when Lost is called, Term is no longer ok. A slow listener delays only later events. At most
-// 1000 events are queued; the rest are dropped.
+// Events contains an [Elector]'s listeners. Each may be nil. They are called one at a time and in order, in a
+// separate goroutine: when Lost is called, Term is no longer ok. At most 1000 events are queued; the rest are
+// dropped.
 type Events struct {
-	// Elected is called when this instance becomes the leader, in a new term.
+	// this instance leads, in a new term
 	Elected func(Elected)
-	// Lost is called when this instance is no longer the leader.
+	// this instance no longer leads
 	Lost func(Lost)
-	// Following is called when another instance becomes the leader.
+	// another instance leads
 	Following func(Following)
-	// Failed is called when a call of the store fails.
+	// a call of the store failed
 	Failed func(Failure)
 }
 
 // Elected reports a new term of this instance.
 type Elected struct {
-	Name string // of the lease
+	Name string
 	Term int64
 }
 
 // Lost reports the end of a term of this instance.
 type Lost struct {
-	Name   string // of the lease
+	Name   string
 	Term   int64
 	Reason string
 }
@@ -38,15 +38,15 @@ type Following struct {
 
 // Failure reports a failed call of the store. While calls fail, there is no new leader.
 type Failure struct {
-	Name string // of the lease
-	Err  error  // from the store
-	// Consecutive is the number of failures since the last success, from 1.
+	Name string
+	Err  error
+	// failures since the last success, from 1
 	Consecutive int
-	// Retry is the time until the next try.
+	// time until the next try
 	Retry time.Duration
 }
 
-// maxWaiting is the number of events queued for a slow listener.
+// events queued for a slow listener
 const maxWaiting = 1000
 
 // dispatcher calls listeners in order, one at a time, without blocking its callers.
@@ -60,7 +60,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch queues f, or drops it if the queue is full.
+// dispatch drops f if the queue is full.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:

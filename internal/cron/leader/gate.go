@@ -7,30 +7,29 @@ import (
 )
 
 // gate answers whether this instance leads. It is open for one term at a time, until the end of the trust window. A
-// closed term never opens again. Closing does not block.
+// closed term never opens again.
 type gate struct {
-	// standstill is the interval between ticks, and the longest acceptable delay of a tick or difference between the
-	// two clocks. Beyond it the process counts as suspended.
+	// standstill is the interval between ticks. A longer delay of a tick, or difference between the two clocks,
+	// counts as a suspension.
 	standstill time.Duration
 	wall       func() time.Time
-	// began and lost are called in order for each opening and closing, with the gate's lock held; they must not
-	// block.
+	// began and lost are called with the gate's lock held and must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
 	mu      sync.Mutex
-	term    int64     // 0 if closed
-	closed  int64     // last closed term
-	until   time.Time // end of the trust window
+	term    int64 // 0 if closed
+	closed  int64 // last closed term
+	until   time.Time
 	since   time.Time // start of the attempt that opened the gate, monotonic ...
 	sinceBy time.Time // ... and by the wall clock
-	ticked  time.Time // last tick
+	ticked  time.Time
 	stopped bool
 	changed chan struct{}
 }
 
-// open opens the gate, or extends its trust window, after a successful attempt. It returns false, with the gate
-// closed for this term, if the term was closed before or can no longer be trusted.
+// open opens the gate, or extends its trust window, after a successful attempt. It returns false if the term was
+// closed before or can no longer be trusted.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,8 +91,7 @@ func (g *gate) distrust(now time.Time) string {
 	return ""
 }
 
-// tick records that the process is alive. It closes the gate if the process was suspended or the trust window has
-// ended.
+// tick records that the process is alive.
 func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

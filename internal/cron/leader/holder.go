@@ -13,7 +13,7 @@ type holder struct {
 	store Store
 	opts  Options
 	core  core
-	// onFailure is called for each store error; it may be nil.
+	// called for each store error; may be nil
 	onFailure func(err error, retry time.Duration)
 	err       error // last error
 }
@@ -30,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try tries an attempt once without recording the outcome.
+// try does not record the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()

@@ -9,38 +9,35 @@ import (
 	"time"
 )
 
-// Options configure [New]. Only Name is required. Instances that share a lease should use the same times; otherwise
-// each lease has its holder's.
+// Options configure [New]. Only Name is required. Instances that share a lease should use the same times.
 type Options struct {
-	// Name is the lease's name in the store.
+	// Lease name.
 	Name string
-	// Owner is this instance's display name, not necessarily unique; "" means host name and process ID.
+	// Display name of this instance; "" means host name and process ID.
 	Owner string
-	// Data is visible to the other instances, such as the console's address; may be "".
+	// Visible to the other instances, such as the console's address.
 	Data string
-	// Lease is the time after which a lease that is not renewed expires; 0 means 15 s. A dead leader is replaced
-	// within Lease + Renew.
+	// Time after which a lease that is not renewed expires; 0 means 15 s. A dead leader is replaced within Lease +
+	// Renew.
 	Lease time.Duration
-	// Renew is the time between two renewals, and the longest between two reads of another instance's lease; 0 means
-	// a third of Lease.
+	// Interval between renewals, and between reads of another instance's lease; 0 means a third of Lease.
 	Renew time.Duration
-	// CallTimeout limits one call of the store; 0 means two fifteenths of Lease (2 s).
+	// Timeout of a call of the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
-	// Margin is how long before its expiry this instance stops trusting its lease, to allow for clocks of different
-	// rates; 0 means a fifth of Lease (3 s).
+	// How long before its expiry this instance stops trusting its lease, to allow for clocks of different rates; 0
+	// means a fifth of Lease (3 s).
 	Margin time.Duration
-	// Standstill is the longest suspension of the process, and the largest difference between wall clock and
-	// monotonic clock, that does not end the term; 0 means 1 s.
+	// Longest suspension, and largest difference between wall clock and monotonic clock, that does not end the term;
+	// 0 means 1 s.
 	Standstill time.Duration
-	// Wall returns the time of day, for detecting a suspended machine; nil means time.Now.
+	// Time of day, for detecting a suspended machine; nil means time.Now.
 	Wall func() time.Time
-	// Random returns numbers in [0,1) for spreading retries; nil means math/rand/v2.
+	// Numbers in [0,1) for spreading retries; nil means math/rand/v2.
 	Random func() float64
-	// Events contains the listeners; may be nil.
 	Events *Events
 }
 
-// complete returns the options with defaults, or an error for times that cannot work.
+// complete sets defaults and rejects times that cannot work.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")

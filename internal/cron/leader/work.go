@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errWorkLost is the cause of the cancellation of [Work.Context] if another instance may have taken over the work.
+// errWorkLost cancels [Work.Context] if another instance may have taken over the work.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
 // workDone is the lease's data after the work.
@@ -24,12 +24,11 @@ type Work struct {
 }
 
 // AcquireWork acquires the work called opts.Name, or returns nil if an instance has finished it. While another
-// instance holds the work, AcquireWork calls Following and waits. An instance that fails, or does not renew its lease
-// for opts.Lease, is replaced. With repeat, work finished before the call is done again. Only Name, Owner, Lease,
-// Renew, CallTimeout, Margin and Events.Following of opts are used. The error is ctx's, or the store's if it fails
-// for longer than patience.
+// instance holds the work, AcquireWork calls Following and waits, until the lease expires. With repeat, work finished
+// before the call is done again. Only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following of opts are
+// used. The error is ctx's, or the store's if it fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
-	opts.Random = func() float64 { return 0 } // few instances wait, and they start at different times
+	opts.Random = func() float64 { return 0 } // few instances wait
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 			return nil, nil
 		}
 		if core.known && !core.free() {
-			repeat = false // work of another instance in progress counts as repeated
+			repeat = false // another instance's work in progress counts as repeated
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
 			if holder != followed {
 				call(opts.Events.Following, holder)
@@ -72,7 +71,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step makes the next step for the lease. It waits until the given time at most.
+// step makes the next step for the lease, waiting no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -89,11 +88,10 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context returns a context that is canceled, with a cause, when the work is lost, and when the context of
-// AcquireWork is canceled.
+// Context returns a context that is canceled when the work is lost, or with the context of AcquireWork.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// renew renews the lease until ctx is done or the lease is lost. It completes a call in progress.
+// renew completes a call in progress when ctx is done.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {

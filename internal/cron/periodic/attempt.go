@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// call runs f in a goroutine with CallTimeout. f also runs to completion if ctx ends, because its outcome would
-// otherwise be unknown. The caller holds mu.
+// call runs f with CallTimeout, even if ctx ends, because its outcome would otherwise be unknown. The caller holds
+// mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -21,7 +21,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// mostSkipped is the number of slots skipped per registry call.
+// slots per registry call
 const mostSkipped = 1000
 
 // begin enqueues the slot or, if reason is not "", skips all slots. The caller holds mu.
@@ -52,12 +52,12 @@ type attempt struct {
 	run    registry.Run // or the last skipped run
 	term   int64
 	out    []registry.Run // skipped runs; nil if the run is enqueued
-	reason Reason         // why runs are skipped
-	alone  bool           // skip if another instance is running the task
+	reason Reason
+	alone  bool // skip if another instance is running the task
 	start  time.Time
 	took   time.Duration
 	answer registry.EnqueueResult
-	found  map[string]registry.RunRecord // records of skipped runs, by ID
+	found  map[string]registry.RunRecord // by ID
 	err    error
 }
 
@@ -85,7 +85,6 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
-// settle records the result of an attempt.
 func (s *Scheduler) settle(e *entry, a attempt) {
 	var retry time.Duration
 	s.mu.Lock()
@@ -110,7 +109,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	s.wake()
 }
 
-// report reports an attempt to listeners and history.
+// report informs listeners and history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 
@@ -147,8 +146,7 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut reports skipped runs, combining neighbors with the same reason. Runs with a record have been, or may have
-// been, enqueued.
+// leftOut reports skipped runs, combining neighbors with the same reason. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
@@ -178,7 +176,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// skipped reports skipped times. The last one is added to the history, unless it was enqueued.
+// skipped adds the last time to the history, unless it was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
@@ -186,5 +184,4 @@ func (s *Scheduler) skipped(out Skipped) {
 	call(s.opts.Events.Skipped, out)
 }
 
-// backoff returns the delay after consecutive failures.
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), longestRetry) }

@@ -14,15 +14,14 @@ import (
 )
 
 // Reload replaces the tasks by those in file; nil means none. Tasks with the same name and schedule continue. New
-// tasks and changed schedules count from now: earlier runs are not caught up. Runs being enqueued are completed.
+// tasks and changed schedules count from now: earlier runs are not caught up.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is the start of new tasks regardless of the registry; zero means the registry
-// decides.
+// swap replaces the tasks. changed is the start of new tasks regardless of the registry, if not zero.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -55,7 +54,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	return r
 }
 
-// entry returns the named task, or nil. The caller holds mu.
+// entry returns nil for an unknown task. The caller holds mu.
 func (s *Scheduler) entry(name string) *entry {
 	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
 	if i < 0 {
@@ -74,11 +73,10 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause skips all runs of a task on this instance until [Scheduler.Resume], except manual ones. It returns an error
-// if the task does not exist.
+// Pause skips all runs of a task on this instance until [Scheduler.Resume], except manual ones.
 func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
 
-// Resume ends a pause. Runs skipped by this instance during the pause are not caught up.
+// Resume ends a pause. Runs skipped by this instance are not caught up.
 func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
 
 func (s *Scheduler) hold(name string, paused bool) error {
@@ -114,8 +112,7 @@ func (s *Scheduler) noTask(name string) error {
 	return fmt.Errorf("there is no task %s: there are %s", yamlfile.Shown(name), list(names))
 }
 
-// RunNow enqueues a run of a task immediately, on any instance, even if the task is paused. It does not affect the
-// schedule.
+// RunNow enqueues a run of a task immediately, on any instance, even if the task is paused.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
@@ -154,8 +151,8 @@ func (s *Scheduler) Recorded() int64 { return s.history.count() }
 type TaskStatus struct {
 	Task    Task
 	Paused  bool
-	Next    time.Time // next due time without jitter, in the task's time zone
-	Failing int       // number of consecutive failures
+	Next    time.Time // without jitter, in the task's time zone
+	Failing int       // consecutive failures
 	Problem string    // the last failure, or ""
 }
 

@@ -8,10 +8,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MaxFile is the maximum size of a file: half a KiB per task for the maximum number of tasks.
+// MaxFile is the maximum size of a file: half a KiB for each of the maximum number of tasks.
 const MaxFile = 512 << 10
 
-// reader reads a file and collects its problems.
 type reader struct {
 	file     string
 	at       string // current task, as in [Problem]; "" between tasks
@@ -31,13 +30,12 @@ func (r *reader) problem(line int, option, text, hint string) Problem {
 	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.at, Option: option, Text: text, Hint: hint}
 }
 
-// skeleton is the hint for a complete file.
 const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." for each task`
 
-// parse returns the file's top-level mapping, or nil if it is empty or invalid.
+// parse returns the top-level mapping, or nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
-		// 1000 tasks have about 14,000 tokens, or 50,000 with every key, and three levels, or four with attributes.
+		// 1000 tasks with every key have about 50,000 tokens.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
@@ -67,8 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error with the task that it belongs to, like [taskLabel], based on the lines up to the
-// error.
+// refuseLine reports a syntax error with its task, according to the lines up to the error.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {
@@ -106,7 +103,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 // Problem is an error or warning about a cron.yaml.
 type Problem = yamlfile.Problem
 
-// Error contains all problems of a file, at least one.
+// Error contains at least one problem.
 type Error struct {
 	Problems []Problem
 }

@@ -5,36 +5,34 @@ import "time"
 // Events contains a scheduler's listeners. Each may be nil. They are called without locks held, possibly
 // concurrently, and must not block.
 type Events struct {
-	// Led is called when a term starts.
+	// a term starts
 	Led func(Led)
-	// Enqueued is called for each run enqueued by this instance.
+	// this instance enqueued a run
 	Enqueued func(Enqueued)
-	// Skipped is called for scheduled times of a task for which nothing was enqueued.
+	// nothing was enqueued for scheduled times of a task
 	Skipped func(Skipped)
-	// Failed is called for a try that was not confirmed or, without a task, a failed read of the registry.
+	// a try was not confirmed or, without a task, a read of the registry failed
 	Failed func(Failed)
-	// Reloaded is called after each change of the tasks.
+	// the tasks changed
 	Reloaded func(Reloaded)
-	// ClockStepped is called when wall clock and monotonic clock differ by more than a second since the last check:
-	// the clock was set or the machine was suspended.
+	// the clock was set or the machine was suspended, for more than a second
 	ClockStepped func(ClockStepped)
 	// Refused is called, at most once per term, when the registry considers a term ended that this instance still
-	// holds. No task is enqueued until the two agree.
+	// holds.
 	Refused func(Refused)
-	// Held is called when a task is paused or resumed.
+	// a task was paused or resumed
 	Held func(Held)
 }
 
 // Led reports that a term has started.
 type Led struct{ Term int64 }
 
-// Enqueued reports an enqueued run. Lateness counts from its due time, including jitter. Took is the duration of the
-// call.
+// Enqueued reports an enqueued run. Lateness counts from its due time, including jitter.
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
 	Lateness, Took             time.Duration
-	// Manual runs were requested by a user. Resent runs may have two messages.
+	// Resent runs may have two messages.
 	Manual, Resent bool
 }
 
@@ -49,13 +47,12 @@ type Skipped struct {
 // Reason is why a run was skipped.
 type Reason string
 
-// Reasons.
 const (
 	ReasonMissed  Reason = "missed"                  // too late for the task's policy and grace
 	ReasonOverlap Reason = "previous run unfinished" // of the same task
 	ReasonPaused  Reason = "paused"
-	// ReasonUncertain: the run may have been enqueued and is not tried again, because a response was lost or a leader
-	// stopped between sending and recording it.
+	// ReasonUncertain: the run may have been enqueued, because a response was lost or a leader stopped between
+	// sending and recording it.
 	ReasonUncertain Reason = "perhaps enqueued"
 	// ReasonAlready: enqueued by another instance, or before the clock was set back.
 	ReasonAlready Reason = "enqueued before"
@@ -68,7 +65,7 @@ type Failed struct {
 	Retry    time.Duration
 }
 
-// Reloaded reports numbers of tasks: the current total and the changes.
+// Reloaded reports the number of tasks and of changes.
 type Reloaded struct{ Tasks, Added, Removed, Changed int }
 
 // ClockStepped reports how far the wall clock moved ahead (positive) or back.

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// field is one of an expression's five fields.
 type field struct {
 	name     string
 	low, top int
@@ -27,7 +26,6 @@ func fields() [5]field {
 	}
 }
 
-// maxExpression is the maximum length in bytes.
 const maxExpression = 512
 
 // splitExpression validates an expression and returns its five fields, each * or a list of numbers.

@@ -9,14 +9,13 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// maxTasks is the maximum number of tasks in a file.
 const maxTasks = 1000
 
 // File is the content of a cron.yaml. The zero value has no tasks.
 type File struct {
-	// Tasks have unique names and are in the order of the file.
+	// Unique names, in the order of the file.
 	Tasks []Task
-	// Warnings concern ignored parts, such as unknown keys.
+	// Ignored parts, such as unknown keys.
 	Warnings []Problem
 }
 
@@ -31,7 +30,7 @@ func ParseFile(name string, data []byte) (*File, error) {
 	}
 	f.Warnings = r.warnings
 	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
-		// The documentation of 2015 omitted this key. Parsers report various other problems.
+		// The documentation of 2015 omitted this key.
 		r.problems, r.at = nil, ""
 		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
 	}
@@ -46,7 +45,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task in a file with tasks but no key "cron", otherwise 0.
+// tasksWithoutKey returns the line of the first task in a file without the key "cron", otherwise 0.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -55,7 +54,6 @@ func tasksWithoutKey(data []byte) int {
 	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
-// walk reads the top level.
 func (r *reader) walk(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
 	var list *yamlfile.Pair
@@ -105,7 +103,7 @@ func (r *reader) version(pair *yamlfile.Pair) {
 	}
 }
 
-// tasks reads the list under cron. An empty list is valid.
+// An empty list is valid.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {
@@ -146,7 +144,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns the name of a task in messages: its name if valid, otherwise its number.
+// taskLabel returns a task's name if valid, otherwise its number.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -157,7 +155,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task reads an item of the list. ok is false if it is not a task.
+// ok is false if the item is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

@@ -11,19 +11,18 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is the ID of the [registry.Run], or "" if another instance, or a try without a response, enqueued it.
+	// "" if enqueued by another instance or by a try without a response
 	ID     string
 	Manual bool
-	// Skipped is the reason why the run was skipped, or "".
+	// reason, if skipped
 	Skipped Reason
-	// EnqueuedAt and Lateness are zero if the run was not enqueued, or by another instance. Lateness counts from the
-	// due time, including jitter.
+	// Zero if not enqueued by this instance. Lateness counts from the due time, including jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
-	// Resent runs may have two messages.
+	// there may be two messages
 	Resent bool
-	// Attempts is the number of deliveries. Result and FinishedAt belong to the last one.
+	// number of deliveries; Result and FinishedAt are the last one's
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time
@@ -31,12 +30,12 @@ type Run struct {
 
 // Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// Task and ScheduledAt are from [queue.ParseRun].
+	// from [queue.ParseRun]
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
-	Attempt     int       // receive count
-	At          time.Time // end of the delivery
+	Attempt     int // receive count
+	At          time.Time
 	Result      queue.Result
 }
 
@@ -50,7 +49,7 @@ type history struct {
 	recorded int64
 }
 
-// add records a run. If its delivery was reported before the run was known to be enqueued, it keeps the outcome.
+// add keeps the outcome of a run whose delivery was reported before the run was known.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +62,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already records a run that was found enqueued by another instance or by an earlier try without a response.
+// already records a run enqueued by another instance or by an earlier try without a response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +110,6 @@ func (h *history) messageOf(task string, at time.Time) string {
 	return ""
 }
 
-// outcome records the result of a delivery.
 func (h *history) outcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +124,7 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// runs returns the runs of a task, or of all tasks for "", newest first.
+// runs returns the newest first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,33 +7,31 @@ import (
 )
 
 const (
-	// punctual is the maximum delay of a run that does not count as missed.
+	// maximum delay of a run that does not count as missed
 	punctual = 10 * time.Second
-	// maxCounted is the maximum number of missed times per plan.
+	// missed times per plan
 	maxCounted = 10000
 )
 
 // Slot is a time at which a task is due.
 type Slot struct {
 	ScheduledAt time.Time // time of the schedule
-	// DueAt is ScheduledAt plus jitter, or an earlier run's DueAt if later, to keep the order. It is at most Jitter
-	// after ScheduledAt.
+	// ScheduledAt plus jitter, or an earlier run's DueAt if later, to keep the order. At most Jitter after
+	// ScheduledAt.
 	DueAt time.Time
 }
 
 // Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot // in order
-	// Passed contains the slots to skip by the task's policy, in order. With more than 10,000, the oldest are
-	// omitted.
+	// Slots to skip by the task's policy, in order. With more than 10,000, the oldest are omitted.
 	Passed []Slot
-	Next   Slot // the first future slot
+	Next   Slot // first future slot
 }
 
-// Plan determines which slots after since are due at now, according to the task's policy for missed runs. All slots
-// up to since are accounted for. Plan is a pure function of wall clock times. If the clock was set back, since is in
-// the future: nothing is due until the next scheduled time after now, and the registry recognizes runs already
-// enqueued. Times skipped by setting the clock forward count as missed.
+// Plan determines which slots after since are due at now, according to the task's policy for missed runs. It is a
+// pure function of wall clock times. If the clock was set back, since is in the future: nothing is due until the next
+// scheduled time after now. Times skipped by setting the clock forward count as missed.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {
@@ -42,7 +40,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // index of the first slot to enqueue
+	first := len(due) // first slot to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -56,7 +54,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 		first = graced
 	case t.Missed == MissedSkip:
 	case first == len(due) && graced < first:
-		first-- // one run for all missed ones, because none is punctual
+		first-- // one run for all missed ones
 	}
 
 	p.Passed, p.Enqueue = due[:first:first], due[first:]
@@ -75,7 +73,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		since = oldest.Add(-time.Nanosecond)
 	}
 
-	var latest time.Time // latest DueAt so far
+	var latest time.Time // latest DueAt
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
 		if s.DueAt.Before(latest) {
@@ -94,8 +92,8 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// longMissed returns the slots between since and oldest, in order; at most the latest maxCounted. They are past any
-// grace, even with jitter, so their order of waiting does not matter.
+// longMissed returns the slots between since and oldest, at most the latest maxCounted. They are past any grace, even
+// with jitter.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -104,10 +102,10 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot returns a scheduled time with its own jitter.
+// slot does not consider earlier slots.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter returns the delay of a run, 0 to Jitter in milliseconds, derived from name and time.
+// jitter returns 0 to Jitter in milliseconds, derived from name and time.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"tendril/queue"
 )
 
-// LeaseName returns the name of the lease for electing the leader of a queue's instances.
+// LeaseName returns the lease for electing the leader of a queue's instances.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
 
-// RunningLease returns the name of the lease held while running a task that must not overlap.
+// RunningLease returns the lease held while running a task that must not overlap.
 func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
 
-// VersionLease returns the name of the lease for the leader_only commands of a version of the app.
+// VersionLease returns the lease for the leader_only commands of a version of the app.
 func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
 
 // OwnsLease reports whether a lease belongs to the instances that share a queue.
@@ -26,15 +26,13 @@ func OwnsLease(queueName, lease string) bool {
 
 // Leadership reports whether this instance enqueues.
 type Leadership interface {
-	// Term returns the term in which this instance leads; ok is false if it does not lead or is not certain. It is
-	// called immediately before each effect.
+	// Term returns the term in which this instance leads; ok is false if that is not certain.
 	Term() (term int64, ok bool)
 	// Changed returns a channel that is closed when Term next changes.
 	Changed() <-chan struct{}
 }
 
-// Registry stores the scheduled runs and enqueues them; see registry.Runs. It is called concurrently for different
-// tasks.
+// Registry stores and enqueues the scheduled runs; see registry.Runs. It is called concurrently for different tasks.
 type Registry interface {
 	// Since returns the times of each task and records new ones.
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)

@@ -10,8 +10,7 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// searchYears is the range for searching a date. February 29 recurs within eight years, even across a century without
-// a leap day.
+// February 29 recurs within eight years, even across a century without a leap day.
 const searchYears = 12
 
 // Schedule determines when a task is due. It is immutable. The zero value is never due.
@@ -20,20 +19,20 @@ const searchYears = 12
 //
 //   - A schedule for certain hours is due once per named time. A skipped time is due immediately after the gap; several
 //     times in one gap are due together, once. A repeated time is due at its first occurrence.
-//   - A schedule for every hour (all 24 in its hour field) is due whenever the clocks show a named time. "*/15 * * * *"
-//     continues every quarter of an hour through a repeated hour, and misses nothing in a skipped one.
+//   - A schedule for every hour is due whenever the clocks show a named time. "*/15 * * * *" continues through a repeated
+//     hour, and misses nothing in a skipped one.
 type Schedule struct {
 	expression string
 	zone       *time.Location
-	// bits is the parsed expression in UTC; nil for a fixed interval.
+	// parsed expression in UTC; nil for a fixed interval
 	bits  *cron.SpecSchedule
 	every time.Duration
 }
 
 // parseSchedule parses an expression of five fields (minute, hour, day of month, month, day of week), or @yearly,
-// @annually, @monthly, @weekly, @daily, @midnight or @hourly, in the local time of zone; nil means UTC. A field is *
-// or a list of a, a-b, */n and a-b/n. Months (jan to dec) and days (sun to sat) may be named; 7 is Sunday. If neither
-// day of month nor day of week is *, a day that matches either is due. Dates that never occur are errors.
+// @annually, @monthly, @weekly, @daily, @midnight or @hourly. A field is * or a list of a, a-b, */n and a-b/n. Months
+// (jan to dec) and days (sun to sat) may be named; 7 is Sunday. If neither day of month nor day of week is *, a day
+// that matches either is due. Dates that never occur are errors. A nil zone means UTC.
 func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
@@ -60,13 +59,12 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// Every returns the schedule of the multiples of interval since 1970 UTC, at least one second. It is for tests and
-// programs; files cannot use it.
+// Every returns the schedule of the multiples of interval, at least one second, since 1970 UTC. Files cannot use it.
 func Every(interval time.Duration) Schedule {
 	return Schedule{zone: time.UTC, every: max(interval.Truncate(time.Second), time.Second)}
 }
 
-// String returns the original expression with single spaces.
+// String returns the expression with single spaces.
 func (s Schedule) String() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -77,8 +75,7 @@ func (s Schedule) String() string {
 // Zone returns the expression's time zone; UTC for the zero value.
 func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
-// Next returns the first due time after the given time, in the schedule's time zone. It is zero only for the zero
-// Schedule.
+// Next returns the first due time after the given time. It is zero only for the zero Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -97,8 +94,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Prev returns the last due time before the given time, in the schedule's time zone. It is zero only for the zero
-// Schedule.
+// Prev returns the last due time before the given time. It is zero only for the zero Schedule.
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -109,7 +105,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 		return s.prevShown(before)
 	}
 	before = before.In(s.zone)
-	// The first occurrence of a repeated hour is before the repetition, whatever the clocks show now.
+	// The first occurrence of a repeated hour is before the repetition.
 	latest := reading(before).Add(time.Nanosecond)
 	if start, _ := before.ZoneBounds(); !start.IsZero() {
 		if end := start.Add(-time.Nanosecond); reading(end).After(latest) {
@@ -136,11 +132,9 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	return times
 }
 
-// hourly reports whether all 24 hours are named.
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown returns the next time at which the clocks show a named time. Between two changes of the clocks, local
-// time is uniform.
+// nextShown returns the next time at which the clocks show a named time. Between two changes, local time is uniform.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -201,7 +195,7 @@ func (s Schedule) instant(slot time.Time) time.Time {
 		switch {
 		case change.IsZero():
 		case !slot.After(reading(last)):
-			// Before the change on the clocks in use until then.
+			// Before the change, on the old clocks.
 			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
 				return t
 			}
@@ -224,7 +218,7 @@ func reading(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple returns the latest multiple of the interval, in seconds since 1970, up to second.
+// multiple returns the latest multiple of the interval up to second, in seconds since 1970.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// look is the interval for checking the wall clock.
+	// interval for checking the wall clock
 	look = time.Second
-	// firstRetry and longestRetry limit the delay after a failure.
+	// delay after a failure
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
 
 // Options configure a scheduler. The zero value is valid.
 type Options struct {
-	// Queue is the name, URL or ARN of the default queue for tasks.
+	// Name, URL or ARN of the default queue.
 	Queue       string
 	CallTimeout time.Duration // per registry call; 0 means 10 s
-	Concurrency int           // tasks enqueued concurrently; 0 means 16
+	Concurrency int           // 0 means 16
 	History     int           // runs to remember; 0 means 1000
 	// Running reports whether the previous run of a task is unfinished; nil means never. It must not block or call
 	// the scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. It
-	// may block until ctx ends. After an error, the run is retried.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never.
+	// After an error, the run is retried.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused lists initially paused tasks.
+	// Names of initially paused tasks.
 	Paused []string
-	// Past contains the history of an earlier scheduler, oldest first.
+	// History of an earlier scheduler, oldest first.
 	Past   []Run
-	Wall   func() time.Time // time of day; nil means [time.Now]
+	Wall   func() time.Time // nil means [time.Now]
 	Events Events
 }
 
@@ -60,22 +60,22 @@ type Scheduler struct {
 	registry Registry
 	opts     Options
 	history  history
-	// poke wakes the loop; capacity 1.
+	// wakes the loop; capacity 1
 	poke chan struct{}
 	work sync.WaitGroup
-	// refusedTerm is the last term refused by the registry while held by this instance.
+	// last term refused by the registry while held by this instance
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// term is the term for which entries are loaded; 0 while not leading.
+	// term for which entries are loaded; 0 while not leading
 	term    int64
 	asking  bool
 	askNext time.Time // monotonic
 	asked   int       // consecutive failures
 	busy    int
-	// wall and mono are the clocks at the last check; zero before the first.
+	// clocks at the last check; zero before the first
 	wall, mono time.Time
 }
 
@@ -85,12 +85,12 @@ type entry struct {
 	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed it,
 	// or zero. Nothing earlier is due. Both are adjusted when the clock is set back.
 	from, changed time.Time
-	// since is the time up to which the task is accounted for, valid if known is set.
+	// time up to which the task is accounted for, if known
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// failures is the number of consecutive failures. Nothing is tried before retryAt (monotonic).
+	// consecutive failures; nothing is tried before retryAt (monotonic)
 	failures int
 	retryAt  time.Time
 	problem  string // last failure; "" after a success
@@ -113,8 +113,8 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	return s
 }
 
-// Run enqueues due runs while this instance leads, until ctx ends. It then waits for calls in progress, which end
-// within CallTimeout, and returns nil.
+// Run enqueues due runs while this instance leads, until ctx ends. It then waits for calls in progress and returns
+// nil.
 func (s *Scheduler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -175,7 +175,6 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	return wait
 }
 
-// pause returns the time until the task's next check.
 func (e *entry) pause(now, mono time.Time) time.Duration {
 	switch {
 	case !e.known || e.busy:
@@ -254,14 +253,13 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 	}
 }
 
-// start returns the start to record for a new task.
 func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and hides runs
-// that were due without a leader. In that case the longest period that can be caught up is checked again, back to the
-// task's start, and the registry recognizes runs already enqueued.
+// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and may hide
+// missed runs. In that case the longest period that can be caught up is checked again; the registry recognizes runs
+// already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known, e.since, e.next = true, times.UpTo, Slot{}
 	if e.since.Sub(now) > time.Second {
@@ -282,8 +280,8 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		return
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back while this instance led. The registry recognizes runs that are due again. The margin
-		// covers times between two checks.
+		// The clock was set back while this instance led. The registry recognizes repeated runs. The margin covers
+		// times between two checks.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 

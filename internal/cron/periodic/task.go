@@ -16,9 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// Limits of a task.
 const (
-	defaultGrace  = 5 * time.Minute // maximum age of a missed run that is caught up
+	defaultGrace  = 5 * time.Minute // maximum age of a missed run
 	maxGrace      = 24 * time.Hour
 	maxJitter     = time.Hour
 	maxName       = 128 // bytes
@@ -27,27 +26,24 @@ const (
 
 // Task is an entry of a cron.yaml.
 type Task struct {
-	// Name is unique in its file, 1 to 128 bytes without control characters.
+	// Unique in its file, 1 to 128 bytes without control characters.
 	Name string
-	// URL is the request path, optionally with a query.
+	// Request path, optionally with a query.
 	URL      string
 	Schedule Schedule
-	// Jitter is the maximum delay of a run, up to an hour. Each run's delay is derived from the task's name and the
-	// time, so that all instances agree.
-	Jitter time.Duration
-	// Overlap applies while the previous run is unfinished.
+	// Maximum delay of a run, up to an hour, derived from the task's name and the time so that all instances agree.
+	Jitter  time.Duration
 	Overlap Overlap
-	// Missed is the policy for runs not enqueued in time.
-	Missed Missed
-	// Grace is the maximum age of a missed run, up to 24 h; 0 means 5 min.
+	Missed  Missed
+	// Maximum age of a missed run, up to 24 h; 0 means 5 min.
 	Grace time.Duration
-	// Payload is the message body; "" means Elastic Beanstalk's.
+	// Message body; "" means Elastic Beanstalk's.
 	Payload string
-	// Attributes are additional message attributes, sorted by name; at most 6.
+	// Additional message attributes, sorted by name; at most 6.
 	Attributes []queue.Attribute
-	// Queue is the name, URL or ARN of the task's queue; "" means the environment's queue.
+	// Name, URL or ARN; "" means the environment's queue.
 	Queue string
-	// Line is the task's line in the file, or 0.
+	// Line in the file, or 0.
 	Line int
 }
 
@@ -56,7 +52,6 @@ func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 // Overlap is the policy for a task that is due while its previous run is unfinished. The zero value means [Allow].
 type Overlap string
 
-// Overlap policies.
 const (
 	Allow       Overlap = "allow" // enqueue anyway
 	SkipOverlap Overlap = "skip"  // skip the run
@@ -65,7 +60,6 @@ const (
 // Missed is the policy for runs more than 10 s late, but within the task's grace. The zero value means [MissedOne].
 type Missed string
 
-// Policies for missed runs.
 const (
 	// MissedOne enqueues only the latest, or none if a newer run is due anyway.
 	MissedOne  Missed = "one"
@@ -107,7 +101,7 @@ func (r *reader) refuseFor(line int, key string, err error) {
 	}
 }
 
-// writeLine and examples form the hint for a key with an unusable value.
+// for the hint about an unusable value
 const writeLine = "write a line such as "
 
 var examples = map[string]string{
@@ -116,7 +110,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// set parses a value. The hint follows the error's first colon.
+// The hint follows the error's first colon.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -150,7 +144,7 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// checkQueue accepts a name, URL or ARN. Names follow the rules of SQS.
+// checkQueue accepts a name by the rules of SQS, a URL or an ARN.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -185,7 +179,6 @@ func (r *taskReader) finish() {
 	}
 }
 
-// loadZone returns a time zone; "" means UTC.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("the time zone %s is different on each machine", name)
@@ -197,8 +190,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// leavesInClear reports whether a URL refers to another machine without encryption. A file of tasks often comes with
-// the app and must not redirect signed calls.
+// leavesInClear reports whether a URL refers to another machine without encryption. A file that comes with the app
+// must not redirect signed calls.
 func leavesInClear(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -253,7 +246,6 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
 }
 
-// attributes reads additional message attributes.
 func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	const hint = `write a map below it, such as "  tenant: blue"`
 	if pair.Value.Kind != yamlfile.Mapping {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Words describes the schedule in English with its time zone, such as "every day at 23:00 UTC", or "" for the zero
-// Schedule.
+// Words describes the schedule in English, such as "every day at 23:00 UTC", or "" for the zero Schedule.
 func (s Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -30,7 +29,7 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// timeWords describes minutes and hours, such as "at 23:00" or "every 15 minutes".
+// timeWords returns a text such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -66,7 +65,7 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// dayWords describes the days, or returns "" for every day.
+// dayWords returns "" for every day.
 func (s Schedule) dayWords() string {
 	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
 	date, week := "", ""

@@ -8,26 +8,16 @@
 //	                          |              | term              | leases, runs, pauses
 //	                          '---------> leader.Elector --------'
 //
-// # The registry
-//
-// Instances share the leader, the enqueued runs and the paused tasks in a registry. Settings and queue determine
-// which:
+// Instances share the leader, the enqueued runs and the paused tasks in a registry:
 //
 //   - Embedded queue: the broker's database. A run and its message are one transaction.
 //   - Queue of another tendril: the same, over that server's endpoint. If the server does not respond, tasks start when
 //     it does.
 //   - DynamoDB table, if configured: a run is announced, sent and settled.
 //   - Memory, if this is declared the only instance.
-//   - Otherwise no leader can be elected. Tasks are listed but not scheduled, and the reason is logged and displayed.
-//
-// # The file
+//   - Otherwise no leader can be elected, and tasks are not scheduled.
 //
 // The file is read before startup, and an invalid one prevents it. [Manager.Reload], a new version of the app and
 // changes of the file read it again; an invalid file then changes nothing. Tasks added at run time count from that
 // moment: earlier runs are not caught up.
-//
-// # Deliveries
-//
-// The delivery middleware reports runs to [Manager.Account], for the history and for tasks whose runs must not
-// overlap. If only runs in the registry are trusted, it calls [Manager.Known].
 package tasks

@@ -51,7 +51,7 @@ func (e *Election) Changed() <-chan struct{} {
 	return nil
 }
 
-// run runs the elector, once it exists, until ctx is done.
+// run waits for the elector and runs it until ctx is done.
 func (e *Election) run(ctx context.Context) {
 	select {
 	case <-e.made:
@@ -60,8 +60,8 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election even without tasks, for other work of the leader. elected is false without a
-// registry. Call it before the tasks start.
+// Join takes part in the election even without tasks. elected is false without a registry. Call it before the tasks
+// start.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
@@ -77,7 +77,7 @@ func (e *Election) rejoin(ctx context.Context) error {
 	return err
 }
 
-// IsLeader reports whether this instance may do the leader's work: it is elected, or there is certainly no registry.
+// IsLeader reports whether this instance is elected, or there is certainly no registry.
 func (e *Election) IsLeader() bool {
 	if _, leads := e.Term(); leads || e.elector.Load() != nil {
 		return leads

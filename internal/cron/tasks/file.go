@@ -18,9 +18,9 @@ import (
 
 // File is a cron.yaml.
 type File struct {
-	// Path is "" without a file.
+	// "" without a file
 	Path string
-	// Tasks is nil without a file.
+	// nil without a file
 	Tasks *periodic.File
 
 	stamp string // changes with the file
@@ -46,8 +46,8 @@ func Open(path string, log *slog.Logger) (File, error) {
 	return f, nil
 }
 
-// Read reads a cron.yaml of limited size. The error is a [*periodic.Error] if the content is invalid. FIFOs and
-// devices are rejected without blocking.
+// Read reads a cron.yaml. The error is a [*periodic.Error] if the content is invalid. FIFOs and devices are rejected
+// without blocking.
 func Read(path string) (*periodic.File, error) {
 	data, err := readRegular(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func stamp(path string) string {
 	if err != nil {
 		return ""
 	}
-	inode := uint64(0) // a file with the same size and time may have replaced this one
+	inode := uint64(0) // another file with the same size and time may have replaced this one
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(stat.Ino)
 	}
@@ -92,7 +92,7 @@ type watchedFile struct {
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks returns the file's tasks, scheduled or not.
+// tasks includes tasks that are not scheduled.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -106,7 +106,6 @@ func (f *watchedFile) mayOverlap(task string) bool {
 	})
 }
 
-// setPath sets the path for the next reload.
 func (f *watchedFile) setPath(path string) {
 	file := *f.inForce.Load()
 	file.Path = path
@@ -118,8 +117,8 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// absentLooks is the number of consecutive checks after which a missing file counts as deleted. It may be missing
-// briefly while being replaced.
+// absentLooks is the number of checks after which a missing file counts as deleted, because it may be missing briefly
+// while being replaced.
 const absentLooks = 3
 
 // changed reports whether the file was changed or deleted since the last check.
@@ -133,8 +132,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// reread reads the file again. Without a path there are no tasks. A missing file also means no tasks, unless
-// required.
+// reread returns no tasks without a path, or if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
@@ -152,7 +150,6 @@ func (f *watchedFile) reread(required bool) (File, error) {
 	return now, nil
 }
 
-// watchInterval is the interval for checking the file.
 const watchInterval = 2 * time.Second
 
 // watch calls reload when the file has changed, until ctx is done.

@@ -19,10 +19,10 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// historyInterval is the interval for writing new outcomes, and the most that a kill loses.
+// historyInterval is the most that a kill loses.
 const historyInterval = 5 * time.Second
 
-// storedHistory is the file's content, newest run first.
+// newest first
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
@@ -75,7 +75,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.Replace(path, data, 0o600)
 }
 
-// readHistory returns the runs in a file, oldest first. A missing file and the path "" have none.
+// readHistory returns the oldest run first.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil
@@ -102,7 +102,6 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 	return runs
 }
 
-// storedRun is the inverse of taskRun.
 func storedRun(r *api.TaskRun) periodic.Run {
 	run := periodic.Run{
 		Task: r.Task, ID: r.RunID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,

@@ -17,29 +17,27 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// File is the file read before startup.
+	// The file read before startup.
 	File File
-	// Required means that the settings name the file. Otherwise it is in the app's directory, and may be deleted if
-	// there are no more tasks.
+	// Required means that the settings name the file. Otherwise it is in the app's directory and may be missing.
 	Required bool
 	Registry RegistryOptions
-	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the console's
-	// address, for other instances.
+	// Duration of the leader's lease; 0 means the default of package leader. Address is the console's, for other
+	// instances.
 	Lease   time.Duration
 	Address string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
 	HasWorker func(queue string) bool
-	// Pauses stores paused tasks if the registry cannot; nil means in memory only.
+	// Stores paused tasks if the registry cannot; nil means in memory only.
 	Pauses PauseStore
-	// HistoryFile is the path of the history file; "" means in memory only.
+	// "" keeps the history in memory only.
 	HistoryFile string
 	Observers   Observers
-	// Stopping is closed when shutdown starts. Nothing is started after that.
+	// Closed when shutdown starts. Nothing is started after that.
 	Stopping <-chan struct{}
-	// Wall returns the time of day; nil means time.Now.
+	// Time of day; nil means time.Now.
 	Wall func() time.Time
-	// Log may be nil.
-	Log *slog.Logger
+	Log  *slog.Logger
 }
 
 // Manager manages an environment's periodic tasks. All methods except Open and Start are safe for concurrent use.
@@ -50,7 +48,7 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// changing contains one token, required for replacing the schedule.
+	// contains one token, required for replacing the schedule
 	changing chan struct{}
 	current  atomic.Pointer[schedule] // nil without tasks
 
@@ -61,7 +59,6 @@ type Manager struct {
 	started atomic.Bool
 }
 
-// schedule enqueues the tasks if this instance leads.
 type schedule struct {
 	scheduler *periodic.Scheduler // nil if nothing is scheduled
 	off       string              // the reason if nothing is scheduled
@@ -155,12 +152,12 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	return s, nil
 }
 
-// Stop stops scheduling and releases the lease. ctx limits its duration.
+// Stop stops scheduling and releases the lease.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.stop()
 	ended := make(chan struct{})
 	go func() {
-		<-m.changing // for good: nothing is begun any more
+		<-m.changing // for good: nothing is started anymore
 		m.work.Wait()
 		m.registry.close()
 		close(ended)
@@ -192,8 +189,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether the previous run of a task is unfinished: it is in flight on this instance, or its
-// message is in an embedded queue. The registry knows about other instances.
+// unfinished reports whether the previous run of a task is in flight on this instance, or its message is in an
+// embedded queue. The registry knows about other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {

@@ -15,9 +15,8 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
-// pauses contains the paused tasks as known to this instance.
 type pauses struct {
-	store    PauseStore    // nil if pauses are not stored
+	store    PauseStore    // may be nil
 	interval time.Duration // for reading other instances' pauses; 0 without other instances
 
 	setting sync.Mutex
@@ -32,7 +31,6 @@ func (p *pauses) all() map[string]string {
 	return nil
 }
 
-// set stores a pause or its end.
 func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {

@@ -19,22 +19,21 @@ import (
 	"tendril/queue"
 )
 
-// sharedRegistry is the registry shared with other instances.
 type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
 	pauses PauseStore // nil if the registry stores no pauses
-	// pauseInterval is the interval for reading other instances' pauses.
+	// interval for reading other instances' pauses
 	pauseInterval time.Duration
-	// checked is closed when the registry's availability is known; nil if known immediately.
+	// closed when the registry's availability is known; nil if known immediately
 	checked <-chan struct{}
 }
 
-// runRegistry stores an environment's scheduled runs and pauses: [registry.Runs], here or on another server.
+// runRegistry is [registry.Runs], here or on another server.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
-	// Known reports whether a run was enqueued with a message for this path.
+	// Known reports whether a run was enqueued with a message for path.
 	Known(ctx context.Context, runID, path string) (bool, error)
 }
 
@@ -48,28 +47,27 @@ type PauseStore interface {
 
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// Queue and QueueURL identify the environment's first queue.
+	// The environment's first queue.
 	Queue, QueueURL string
-	// Broker contains that queue; nil if it is served elsewhere.
+	// Contains that queue; nil if it is served elsewhere.
 	Broker *broker.Broker
-	// SQS and Home are the client and the queue if served elsewhere.
+	// For a queue served elsewhere.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is the registry token of the tendril that serves the queue, if any. Insecure sends it to servers that do
-	// not prove that they know it.
+	// Token is the registry token of the tendril that serves the queue. Insecure sends it to servers that do not
+	// prove that they know it.
 	Token    string
 	Insecure bool
-	// Local declares this instance to be the only one, so that no leader is elected.
+	// This is the only instance; no leader is elected.
 	Local bool
-	// Table is a DynamoDB table in Region, or "". Create creates it with Tags.
+	// DynamoDB table, or "". Create creates it with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
-	// SDK receives the AWS SDK's log messages.
-	SDK aws.LogFunc
+	SDK           aws.LogFunc
 }
 
-// Intervals for reading other instances' pauses. Reads of DynamoDB cost money.
+// Reads of DynamoDB cost money.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
@@ -78,16 +76,15 @@ const (
 // registryTimeout limits the initial wait for a registry.
 const registryTimeout = time.Second
 
-// finder finds an environment's registry.
 type finder struct {
 	opts RegistryOptions
 	lead registry.Leadership
 	log  *slog.Logger
 
 	found atomic.Pointer[sharedRegistry] // nil before the first open, or without a registry
-	// undecided means that the queue's server has not reported yet whether it has a registry.
+	// the queue's server has not reported yet whether it has a registry
 	undecided atomic.Bool
-	// refusal is the reason, a string, why this instance cannot use the registry, or "".
+	// reason, a string, why this instance cannot use the registry, or ""
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -95,7 +92,7 @@ type finder struct {
 
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-// open finds the registry once. It returns nil if there is none.
+// open finds the registry once. It returns nil without one.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	if reg = f.found.Load(); reg != nil {
 		return reg, nil
@@ -181,7 +178,7 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	return client, false, err
 }
 
-// refusalText returns the reason why the registry rejects this instance, or "" for other errors.
+// refusalText returns "" for errors other than a refusal.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -194,8 +191,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table returns the registry in a DynamoDB table, created if requested. A missing table does not delay deliveries:
-// tasks wait for it.
+// table returns the registry in a DynamoDB table. Tasks wait for a missing table; deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -222,8 +218,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits until the registry was checked, which may create its table, or until a timeout. The workers are already
-// running.
+// await waits until the registry was checked, which may create its table, or until a timeout.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {
@@ -238,13 +233,11 @@ func (f *finder) await(ctx context.Context) {
 	}
 }
 
-// sentRuns returns the runs for a queue that does not recognize them.
 func (f *finder) sentRuns(store registry.Store) *registry.Runs {
 	sender := &sqsSender{sqs: f.opts.SQS, name: f.opts.Queue, home: f.opts.Home, queues: map[string]*aws.Queue{}}
 	return registry.NewSentRuns(store, f.scope(), sender, f.lead)
 }
 
-// known reports whether the registry contains a run with this path.
 func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
 	if reg := f.found.Load(); reg != nil {
 		return reg.runs.Known(ctx, id, path)

@@ -18,7 +18,7 @@ var errStarting = errors.New("the environment is starting")
 var errStopped = errors.New("the environment stops")
 
 // Start starts the scheduler and the elector, and continues to search for an undecided registry. It waits up to a
-// second, or until ctx is done, for a registry table that is being checked.
+// second for a registry table that is being checked.
 func (m *Manager) Start(ctx context.Context) {
 	m.registry.await(ctx)
 	m.started.Store(true)
@@ -31,7 +31,6 @@ func (m *Manager) Start(ctx context.Context) {
 	}
 }
 
-// schedule starts a scheduler.
 func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
 		if m.opts.Registry.Broker == nil { // a network read, which deliveries must not wait for
@@ -143,7 +142,7 @@ func (m *Manager) reload() (err error) {
 	return nil
 }
 
-// begin schedules the file's tasks for the first time, unless shutdown starts.
+// begin schedules the file's tasks for the first time.
 func (m *Manager) begin(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
@@ -154,7 +153,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	s, err := m.newSchedule(ctx, nil) // without tasks first, because runs due before now are not caught up
 	m.registry.await(ctx)
 	switch {
-	case m.stopping(): // checked directly, because ctx is canceled slightly later
+	case m.stopping(): // ctx is canceled slightly later
 		return errStopped
 	case err != nil:
 		return err
@@ -172,9 +171,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// placed returns the file's tasks, with those for embedded queues without a worker moved to the first queue. Embedded
-// queues are created, and get a worker, at startup. A queue elsewhere may belong to another environment and is looked
-// up for each run. file may be nil.
+// placed moves tasks for embedded queues without a worker to the first queue. Embedded queues are created, and get a
+// worker, at startup. Queues elsewhere are looked up for each run. file may be nil.
 func (o *Options) placed(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -197,13 +195,12 @@ func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
 
-// Delays between searches for a registry.
 const (
 	firstSeekPause   = time.Second
 	longestSeekPause = 30 * time.Second
 )
 
-// seekRegistry searches for the registry until the queue's server responds, and then starts the tasks if it has one.
+// seekRegistry searches for the registry until the queue's server responds, and then starts the tasks.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

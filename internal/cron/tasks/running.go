@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Times for leases of running tasks. A run shorter than markAfter needs no lease, because the next one is not due
-// yet.
+// A run shorter than markAfter needs no lease, because the next one is not due yet.
 const (
 	markAfter = time.Second
 	markLease = time.Minute
@@ -23,11 +22,11 @@ const (
 	markLimit = 10 * time.Second // per call
 )
 
-// runningTasks shares with other instances which tasks are running, for tasks whose runs must not overlap. An
-// instance that delivers a run of such a task holds a lease for it.
+// runningTasks tells other instances which tasks are running, for tasks whose runs must not overlap. An instance that
+// delivers a run of such a task holds a lease for it.
 type runningTasks struct {
 	store leader.Store
-	// queue is part of the leases' names, owner is this instance.
+	// queue is part of the leases' names, owner is this instance
 	queue, owner string
 	log          *slog.Logger
 	run          context.Context // when it is done, nothing is written; the leases expire
@@ -38,13 +37,11 @@ type runningTasks struct {
 	seen map[string]seenLease          // by task
 }
 
-// seenLease is a lease's version and when it was first seen.
 type seenLease struct {
 	version string
 	at      time.Time
 }
 
-// begin holds the task's lease until end.
 func (r *runningTasks) begin(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

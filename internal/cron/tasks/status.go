@@ -183,7 +183,7 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on every instance, if the registry stores pauses, or else on this one.
+// Pause pauses a task on every instance, or on this one if the registry stores no pauses.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 	s, err := m.setPaused(ctx, task, reason, true)
 	if err != nil {
@@ -212,7 +212,6 @@ func (m *Manager) setPaused(ctx context.Context, task, reason string, paused boo
 	return s, s.pauses.set(ctx, task, reason, paused)
 }
 
-// has returns an error if the task does not exist.
 func (s *schedule) has(name, file string) error {
 	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
 		return nil

@@ -14,8 +14,8 @@ import (
 // sqsSender sends runs to the environment's first queue on Amazon SQS or to a task's own queue.
 type sqsSender struct {
 	sqs  *aws.SQS
-	name string     // of the first queue
-	home *aws.Queue // the first queue
+	name string // of the first queue
+	home *aws.Queue
 
 	mu     sync.Mutex
 	queues map[string]*aws.Queue
@@ -71,7 +71,7 @@ func expireRecords(ctx context.Context, table *aws.Table, name string, create bo
 	}
 	expires, attribute, err := table.Expires(ctx)
 	switch {
-	case err != nil: // this needs a permission that nothing else needs
+	case err != nil: // needs a permission that nothing else needs
 		log.Debug("time to live of the registry table not known", "table", name, "err", err)
 	case expires:
 	case attribute != "":

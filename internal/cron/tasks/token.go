@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// TokenFile is the name of the registry token's file in the data directory. The token stays the same across restarts,
-// because other instances know it.
+// TokenFile is the name of the registry token's file in the data directory. Other instances know the token, so it
+// stays the same across restarts.
 const TokenFile = "registry-token"
 
 // Token returns the registry token in a data directory, creating it if missing.

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// versionPatience is the time to wait for an unavailable registry.
+// time to wait for an unavailable registry
 const versionPatience = time.Minute
 
 var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
@@ -36,7 +36,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry finds the registry, waiting for an unresponsive server. It returns nil if there is none.
+// awaitRegistry waits for an unresponsive server. It returns nil without a registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {
