@@ -8,7 +8,7 @@ import (
 // Feature is an activity that needs AWS permissions. Its value is a valid statement ID.
 type Feature string
 
-// Features.
+// Features of an environment and of the commands that manage its resources.
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"

@@ -130,7 +130,7 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 }
 
 // free reports whether the lease may be taken: it was never written, it was released, it is our own from a lost term
-// (so nobody else has led since), or a read after its expiry found it unchanged. Without that read, every instance
+// (so no other instance has led since), or a read after its expiry found it unchanged. Without that read, every instance
 // would try to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !c.readAt.Before(c.expiry())
