@@ -12,8 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven is a queue that counts the attempts of its messages anew after a number
-// of receives, as the embedded queue does after a redrive.
+// redriven is a queue that resets the attempts of its messages after a number of receives, like a redrive in the
+// embedded queue.
 type redriven struct {
 	*queuetest.Fake
 	after int
@@ -30,8 +30,7 @@ func (q redriven) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 	return msgs, err
 }
 
-// Receives that never reached the app are no attempts; those of a message before its
-// redrive say nothing of those after it.
+// Attempts exclude receives that never reached the app, and receives before a redrive.
 func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp is a testApp that takes several messages at once. judge gives the
-// results; nil is done for all.
+// batchApp is a testApp that accepts batches. judge returns the results; nil means done.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -24,8 +23,8 @@ type batchApp struct {
 
 	mu      sync.Mutex
 	batches []delivered
-	groups  map[string]int // in work
-	clash   int            // batches with a group that is in work
+	groups  map[string]int // in flight
+	clash   int            // batches with a group already in flight
 }
 
 type delivered struct {
@@ -220,7 +219,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		judge func(msgs []*queue.Message) []queue.Result
-		done  int // of the ten of the first delivery
+		done  int // of the ten messages of the first delivery
 		skips bool
 	}{
 		{"all done", nil, 10, false},
@@ -264,7 +263,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				r := startBatches(t, fake, app, &Options{Batch: Batch{Size: 10}, ErrorVisibilityTimeout: ptr(10 * time.Second),
 					Events: &Events{Settled: func(s Settled) { attempts.Store(s.ID, s.Attempt) }}})
 				after(500 * ms)
-				if tt.name != "unreached" { // those come again as soon as the app answers a probe
+				if tt.name != "unreached" { // unreached messages are delivered again after a successful probe
 					r.place(queuetest.FakeDeleted, tt.done)
 				}
 				after(3 * time.Minute)
@@ -282,7 +281,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				seen := map[string]bool{}
 				for _, d := range app.seen() {
 					for _, receipt := range d.receipts {
-						if seen[receipt] && tt.name != "throttled" { // which nobody ran
+						if seen[receipt] && tt.name != "throttled" { // never run
 							t.Errorf("receipt %s was posted twice", receipt)
 						}
 						seen[receipt] = true
@@ -294,8 +293,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// What never reached the app says nothing about its speed, whatever else was in
-// the batch.
+// Messages that never reached the app are not samples of its speed, whatever else was in the batch.
 func TestUnsentSaysNothingOfTheApp(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
@@ -375,8 +373,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// Each message of a FIFO batch takes effect in order within its group, though
-// some of the batches fail in the middle.
+// The messages of each FIFO group take effect in order, though some batches fail in the middle.
 func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(3 * time.Second)} {
@@ -403,7 +400,7 @@ func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 				}
 				return l
 			}
-			last := map[string]string{} // the newest effect by group
+			last := map[string]string{} // latest effect by group
 			r := startBatches(t, fake, app, &Options{FIFO: true, Concurrency: 5, VisibilityTimeout: 20 * time.Second,
 				ErrorVisibilityTimeout: evt, Batch: Batch{Size: 5}, Events: &Events{Settled: func(s Settled) {
 					mu.Lock()
@@ -456,7 +453,7 @@ func TestBatchesInAPool(t *testing.T) {
 	})
 }
 
-// What comes behind a failed message of its group shares its delay.
+// Messages behind a failed one of their group share its delay.
 func TestBehindAFailureIsAsLate(t *testing.T) {
 	t.Parallel()
 	for fails := range 2 {
@@ -501,8 +498,7 @@ func behindAFailureIsAsLate(t *testing.T, fails int) {
 	r.stop()
 }
 
-// A message that always fails takes none of its group along, and what was tried
-// before does not take others into its delivery again.
+// A message that always fails does not affect others of its group, and is not batched with them when retried.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
@@ -545,8 +541,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// A policy that becomes known while a batch is in work does not let go on what
-// waits behind those of it that come again.
+// If the redrive policy becomes known while a batch is in flight, messages behind its failed ones still wait.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

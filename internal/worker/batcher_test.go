@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// sendOne makes the call that is due; nil when none is.
 func sendOne(b *batcher, now time.Time) []pending {
 	batch := b.cut(now)
 	if batch != nil {

@@ -21,9 +21,9 @@ var errNotSent = errors.New("the dead-letter queue is gone")
 // letterQueue is a fake queue that can dead-letter its messages.
 type letterQueue struct {
 	*queuetest.Fake
-	slow   time.Duration                // of each call
+	slow   time.Duration                // duration of each call
 	refuse func(m *queue.Message) error // may be nil
-	none   bool                         // it has no dead-letter queue
+	none   bool                         // no dead-letter queue
 
 	mu      sync.Mutex
 	letters []queue.DeadLetter
@@ -60,14 +60,14 @@ func (q *letterQueue) bodies() (all []string) {
 	return all
 }
 
-// failingBatches is an app that takes batches and fails every message.
+// failingBatches is an app that accepts batches and fails every message.
 type failingBatches struct{ *testApp }
 
 func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) []queue.Result {
 	return slices.Repeat([]queue.Result{{Status: 500, Reason: "status 500"}}, len(msgs))
 }
 
-// lettersWorker runs a worker of a queue that grants two receives.
+// lettersWorker runs a worker on a queue with a maximum receive count of two.
 func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
 	t.Helper()
 	app.fake = q.Fake
@@ -105,7 +105,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		began := time.Now()
 		r.send(25, "")
 		after(10 * time.Second)
-		// Deleted, not dead-lettered by the queue: that was before the last receive was spent.
+		// It was deleted by the worker before the queue could dead-letter it.
 		r.place(queuetest.FakeDeleted, 25)
 		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
 			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))
@@ -125,7 +125,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 	})
 }
 
-// What is not known to have failed for the last time stays with the queue.
+// Messages that have not certainly failed for the last time stay in the queue.
 func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -154,7 +154,7 @@ func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	}
 }
 
-// A message that the dead-letter queue does not accept is left to the redrive policy, and not tried again.
+// A message that the dead-letter queue does not accept is not sent again: the redrive policy moves it.
 func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	})
 }
 
-// A slow send keeps its message hidden; a stop waits for it.
+// A slow send keeps its message hidden, and a stopping worker waits for it.
 func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	})
 }
 
-// When the delete fails, the message is not sent a second time by this worker.
+// If the delete fails, this worker does not send the message a second time.
 func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	})
 }
 
-// The dead letters of a FIFO group arrive in its order, and the group goes on behind each.
+// Messages of a FIFO group are dead-lettered in order, and the group continues behind each.
 func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 10} {
@@ -239,7 +239,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 			}
 			after(2 * time.Hour)
 			r.place(queuetest.FakeDeleted, len(q.letters))
-			r.place(queuetest.FakeDead, 36-len(q.letters)) // some were returned too often behind one that failed
+			r.place(queuetest.FakeDead, 36-len(q.letters)) // some were returned too often behind a failed message
 			last := map[string]int{}
 			for _, l := range q.letters {
 				var n int
@@ -256,7 +256,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// While the dead-letter queue does not answer, what waits for it is bounded.
+// The number of messages waiting for an unresponsive dead-letter queue is limited.
 func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	})
 }
 
-// What an instruction sends to the dead-letter queue goes there after its first attempt, and its FIFO group goes on.
+// An instruction dead-letters a message after its first attempt, and its FIFO group continues.
 func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -310,14 +310,14 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// Without a dead-letter queue, or when it refuses, such a message is tried again like any other that failed.
+// Without a working dead-letter queue, such a message is retried like any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		none   bool
 		refuse func(*queue.Message) error
 		events int
-		second time.Duration // when the second attempt is made
+		second time.Duration // time of the second attempt
 	}{
 		"there is none":    {none: true, events: 0, second: time.Second},
 		"it does not take": {refuse: func(*queue.Message) error { return errNotSent }, events: 2, second: time.Minute},
@@ -342,7 +342,7 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	}
 }
 
-// The app asks for another attempt later, or for none: that goes before the settings.
+// The app's instruction to retry later, or not at all, overrides the settings.
 func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 			}
 			return queue.Result{Outcome: queue.Done, Status: 200}
 		}
-		// The group waits for the message that is to come again, also behind it.
+		// The group waits behind a message that will be retried.
 		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{FIFO: true}), app,
 			&Options{FIFO: true, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
 		ids := r.send(3, "g")

@@ -11,7 +11,7 @@ import (
 	"tendril/queuetest"
 )
 
-// once wants every message posted exactly once, and deleted.
+// once checks that every message was posted exactly once and deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
@@ -134,8 +134,7 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 	}
 }
 
-// A delete that fails until the visibility is over: the message comes again,
-// and this worker knows that it was done.
+// A delete fails until the visibility ends. The message is received again, and the worker remembers that it is done.
 func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,8 +176,7 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A duplicate receive while the delete is on its way: the newest receipt is
-// deleted too.
+// A message is received again while its delete is in flight. The newest receipt is deleted too.
 func TestDuplicateDuringTheDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -279,7 +277,7 @@ func TestUnconfirmedDeletesBoundTheReceives(t *testing.T) {
 	})
 }
 
-// short is a queue that answers a delete with too few results.
+// short is a queue that returns too few results for a delete.
 type short struct{ *queuetest.Fake }
 
 func (s short) Delete(ctx context.Context, receipts []string) []error {
@@ -302,8 +300,8 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// The queue confirms the delete of an outdated receipt, without effect: the
-// message comes again, and is not run again.
+// The queue confirms the delete of an outdated receipt without effect. The message is received again, but not run
+// again.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +314,7 @@ func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 		})
 		r := start(t, fake, &testApp{}, &Options{VisibilityTimeout: 30 * time.Second})
 		r.send(1, "")
-		after(time.Minute) // receiving has stopped, the visibility is over
+		after(time.Minute) // receiving has stopped and the visibility has ended
 		other, err := fake.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: ptr(5 * time.Minute)})
 		if err != nil || len(other) != 1 {
 			t.Fatal(other, err)

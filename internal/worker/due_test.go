@@ -12,8 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch is a queue that notes when two changes of visibility of one
-// receipt are under way at once, or a receipt is changed after its delay.
+// changeWatch is a queue that detects concurrent visibility changes of one receipt, and changes of a receipt after
+// its delay.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -42,8 +42,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails is an app that fails each message at its first receive, after a
-// time, and takes it at the second.
+// firstFails is an app that fails the first attempt at each message after a while, and succeeds at the second.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -74,9 +73,8 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 	return results
 }
 
-// A failed message is due when the visibility timeout of its receive ends, or
-// the error visibility timeout after its failure, however often it was extended
-// during the attempt, and however an extension and the failure coincide.
+// A failed message becomes visible when the visibility timeout of its receive ends, or the error visibility timeout
+// after its failure, regardless of extensions during the attempt and of their timing.
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
@@ -92,7 +90,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 			for _, fifo := range []bool{false, true} {
 				for _, size := range []int{1, 10} {
 					if a.work > time.Hour && (fifo || size > 1) {
-						continue // long, and no different
+						continue // slow, and covered by the other cases
 					}
 					opts := &Options{FIFO: fifo, VisibilityTimeout: a.visibility, Batch: Batch{Size: size}}
 					due := max(a.visibility, a.work)
@@ -108,8 +106,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue lets each of some messages fail a time after its first receive, and
-// wants the second one when it is due.
+// checkDue fails some messages a while after their first receive, and checks the time of the second one.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond
@@ -135,8 +132,8 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may wait for an extension under way and for others to share its
-		// call, and the receive that follows takes its time.
+		// A change may wait for an extension in flight and for others to share its call, and the next receive takes
+		// time.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// Every listener is called, in the order of the arguments.
 func TestJoinedEventsCallEveryListener(t *testing.T) {
 	t.Parallel()
 	listeners := func(called *[]int, n int) *Events {

@@ -30,7 +30,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 					entries += c.Entries
 				}
 			}
-			// Every half minute for an hour, for all eight in one call.
+			// Every half minute for an hour, all eight in one call.
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
@@ -50,7 +50,7 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		name     string
 		h        held
 		age      time.Duration
-		received time.Duration // ago
+		received time.Duration // age of the receipt
 		want     time.Duration
 	}{
 		{"in work, young", held{stage: posting}, 29 * time.Second, 0, 0},
@@ -81,7 +81,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// The queue handed it out again: to this worker, which did not post it.
+		// The queue returned it to this worker again, which did not post it.
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}
@@ -94,15 +94,14 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 	})
 }
 
-// The extension is on its way when the delivery fails: the delay has to come
-// after it.
+// The delivery fails while an extension is in flight; the delay must follow it.
 func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		fake.Fail(queuetest.FakeChangeVisibility, queuetest.FakeFault{Latency: 10 * time.Second})
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
-			sleep(ctx, 39*time.Second) // the extension left at 30 s and arrives at 40 s
+			sleep(ctx, 39*time.Second) // the extension was sent at 30 s and arrives at 40 s
 			return failed(ctx, m)
 		}}
 		r := start(t, fake, app, &Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
@@ -143,8 +142,8 @@ func TestFailedExtensionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The queue says that the receipt is no good any more: the delivery goes on, and
-// nothing changes the visibility of what may be another worker's.
+// The queue rejects the receipt. The delivery continues, and the visibility is not changed any more, because another
+// worker may hold the message.
 func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,8 +242,7 @@ func TestFailedMessageWaitsOutItsVisibilityByDefault(t *testing.T) {
 	})
 }
 
-// A delay of which nobody knows whether it was applied is not sent again when it
-// could hit somebody else's receive.
+// A delay that was perhaps applied is not sent again if it could affect a receive by another worker.
 func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// inOrder wants the successes of each group in the order of sending, and no
-// two deliveries of a group at the same time.
+// inOrder checks that each group's successes are in send order, and that deliveries of a group do not overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -67,7 +66,7 @@ func TestFIFOGroupGoesOneByOne(t *testing.T) {
 	})
 }
 
-// Ten messages of one group take up one slot, not ten.
+// Ten messages of one group take one slot.
 func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +145,7 @@ func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
 	})
 }
 
-// Those that wait behind long work stay hidden, and are started with most of
-// their visibility left.
+// Messages waiting behind a long delivery stay hidden, and start with most of their visibility left.
 func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +175,7 @@ func TestFIFOUnderTrouble(t *testing.T) {
 				defer mu.Unlock()
 				return random.Float64() < p
 			}
-			most := []int{0, 4}[seed%2] // then some die
+			most := []int{0, 4}[seed%2] // some are then dead-lettered
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: most, Latency: 5 * time.Millisecond})
 			trouble := func(c queuetest.FakeCall) queuetest.FakeFault {
 				if c.Action != queuetest.FakeSend && chance(0.1) {
@@ -213,8 +211,7 @@ func TestFIFOUnderTrouble(t *testing.T) {
 	}
 }
 
-// While a group is between two messages its next one has the slot: nothing is
-// received for it that could not start.
+// Between two messages of a group the slot is kept for the next one: no message is received that could not start.
 func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +226,7 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 		})
 		r := prepare(t, fake, &testApp{handle: done(2 * time.Second)}, &Options{FIFO: true, Concurrency: 3})
 		r.run()
-		after(3 * time.Second) // the first of a is being deleted, the first of b waits for nothing
+		after(3 * time.Second) // the first message of a is being deleted; the first of b is ready
 		s := r.w.Status()
 		if s.Prefetched != 0 || s.InWork+s.Unconfirmed > 3 {
 			t.Errorf("status: %+v", s)
@@ -249,7 +246,7 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// failing answers everything with done but the messages of some bodies.
+// failing returns an app that fails messages with the given bodies.
 func failing(bodies ...string) func(context.Context, *queue.Message) queue.Result {
 	return func(ctx context.Context, m *queue.Message) queue.Result {
 		sleep(ctx, 100*time.Millisecond)
@@ -260,8 +257,7 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	}
 }
 
-// On a queue that takes receives back, the failures of one message cost those
-// behind it nothing.
+// If the queue does not count returns, a failing message costs those behind it nothing.
 func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -291,8 +287,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// On one that does not, those that were received as often go on when the failing
-// message is dead, as they would never be posted at all.
+// If it does, those received as often continue behind a dead message, because they would otherwise never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -310,7 +305,7 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 				posts := app.byID()[id]
 				want := map[int]int{1: 3, 4: 1}[i]
 				if evt == nil && i == 4 {
-					want = 2 // the first message fails again when no receive from before its failure is open any more
+					want = 2 // the first message fails again when all receives from before its failure have ended
 				}
 				if len(posts) != max(want, 1) {
 					t.Errorf("message %d: posts %+v, want %d", i, posts, want)
@@ -321,9 +316,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// Where a receive counts although its message is returned, those behind a message that fails are
-// not received with it again: each of them has all attempts but one. With several
-// workers it may be a few, but none is dead-lettered unposted.
+// If returned messages count as received, those behind a failing message are not received along with it: they keep
+// all attempts but one. Several workers may cost a few more, but no message is dead-lettered unposted.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5
@@ -375,7 +369,7 @@ func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	}
 }
 
-// What is not dead for certain holds its group up: it may come again.
+// A message that may be received again blocks its group.
 func TestFIFOGroupWaitsBehindWhatMayComeAgain(t *testing.T) {
 	t.Parallel()
 	for name, during := range map[string]func(*Worker){

@@ -43,7 +43,7 @@ func TestNothingIsReceivedBeforeTheAppAnswers(t *testing.T) {
 	})
 }
 
-// TestGateMayOpenBeforeRun: queues that share a target open together, which may be before some of them run.
+// TestGateMayOpenBeforeRun covers queues that share a target: they open together, perhaps before some of them run.
 func TestGateMayOpenBeforeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,8 +101,7 @@ func hasBlock(reasons []Reason, block Block) bool {
 	return false
 }
 
-// An outage of ten minutes with a deep backlog: it costs the receives of its
-// begin, and nothing goes to the dead letters.
+// An outage of ten minutes with a deep backlog costs only the receives at its start, and dead-letters nothing.
 func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 		atOutage := r.w.Status().Counts
 		after(10 * time.Minute)
 		s := r.w.Status()
-		// In work, prefetched and on their way at the begin of the outage.
+		// In flight, prefetched and being received when the outage started.
 		if burnt := s.Counts.Received - atOutage.Received; burnt > 3*c+10 {
 			t.Errorf("%d receives during the outage", burnt)
 		}
@@ -155,8 +154,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	})
 }
 
-// slowStart wants the deliveries after an outage to begin with one at a time,
-// one more with each answer.
+// slowStart checks that deliveries resume after an outage with one at a time, plus one per response.
 func slowStart(t *testing.T, posts []post, healed time.Time, c int) {
 	t.Helper()
 	answered := 0
@@ -191,7 +189,7 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 			slow = false
 			mu.Unlock()
 			if wait {
-				sleep(ctx, 5*time.Second) // a dial that hangs until its connect timeout
+				sleep(ctx, 5*time.Second) // connecting hangs until its timeout
 			}
 			return queue.Result{Outcome: queue.Unreached, Reason: "connect timeout"}
 		}}
@@ -212,8 +210,8 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// An app that accepts the probe's connection and no delivery's: each try costs
-// a receive, so there are few.
+// The app accepts connections from probes but not from deliveries. Each attempt costs a receive, so there must be
+// few.
 func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +247,7 @@ func TestPauseAndResume(t *testing.T) {
 		after(time.Second)
 		r.send(20, "")
 		after(time.Minute)
-		r.once(2) // what was in work was finished
+		r.once(2) // deliveries in flight were finished
 		s := r.w.Status()
 		if s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Paused ||
 			s.Reasons[0].Text != "maintenance until noon" {
@@ -266,8 +264,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// A receive that is on its way when the gate closes may bring messages: they
-// are given back, not posted, and only when no receive is open any more.
+// A receive in flight when the gate closes may bring messages. They are returned unposted, once no receive is open.
 func TestMessagesThatComeToAClosedGateAreGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,30 +20,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 var errRefusedConnection = errors.New("connection refused")
 
-// post is one delivery that the app saw.
+// post is a delivery recorded by the app.
 type post struct {
 	id, receipt string
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is how much of the visibility was left at the start.
+	// left is the visibility left at the start.
 	left time.Duration
 }
 
-// testApp is a Deliverer whose behaviour is a function; nil answers 200 at once.
+// testApp is a Deliverer that calls a function; nil responds with 200 at once.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
-	fake   *queuetest.Fake // to look at the visibility that is left; may be nil
+	fake   *queuetest.Fake // to read the remaining visibility; may be nil
 
 	mu      sync.Mutex
 	down    bool
 	probes  []time.Time
 	posts   []post
-	now     map[string]int // deliveries under way by id
+	now     map[string]int // running deliveries by ID
 	working int
 	most    int
 	asks    int // deliveries that tried nothing
-	twice   int // deliveries begun while another of the same id ran
+	twice   int // deliveries that started while another of the same ID ran
 }
 
 func done(d time.Duration) func(context.Context, *queue.Message) queue.Result {
@@ -121,7 +121,7 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// byID returns the deliveries by message id, in order of their ends.
+// byID returns the deliveries of a message in the order of their ends.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {
@@ -130,7 +130,7 @@ func (a *testApp) byID() map[string][]post {
 	return m
 }
 
-// harness is a worker at work between a fake queue and an app.
+// harness is a running worker with a fake queue and an app.
 type harness struct {
 	t     *testing.T
 	fake  *queuetest.Fake
@@ -141,7 +141,7 @@ type harness struct {
 	ended chan error
 }
 
-// start runs a worker; the test stops it with stop or wait.
+// start runs a worker; the test ends it with stop or wait.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
@@ -161,7 +161,7 @@ func (r *harness) run() {
 	go func() { r.ended <- r.w.Run(receive, work) }()
 }
 
-// stop drains the worker and wants that to be clean.
+// stop drains the worker, which must succeed.
 func (r *harness) stop() {
 	r.t.Helper()
 	r.drain()
@@ -172,7 +172,7 @@ func (r *harness) stop() {
 	}
 }
 
-// send puts n messages of one group into the queue and returns their ids.
+// send sends n messages of one group and returns their IDs.
 func (r *harness) send(n int, group string) []string {
 	r.t.Helper()
 	return send(r.t, r.fake, n, group)
@@ -200,7 +200,7 @@ func send(t *testing.T, fake *queuetest.Fake, n int, group string) []string {
 	return ids
 }
 
-// place wants a number of messages in a place of the queue.
+// place checks how many messages are in a given place of the queue.
 func (r *harness) place(place queuetest.FakePlace, want int) {
 	r.t.Helper()
 	if got := r.fake.Count(place); got != want {
@@ -208,7 +208,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after lets time pass and everything that happens in it settle.
+// after advances the virtual time and waits until everything has settled.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -216,7 +216,7 @@ func after(d time.Duration) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sleep waits for d and reports whether ctx is still alive.
+// sleep waits for d and returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"tendril/queuetest"
 )
 
-// probedApp is a testApp whose probes take a time.
+// probedApp is a testApp with slow probes.
 type probedApp struct {
 	*testApp
 	takes time.Duration
@@ -24,8 +24,7 @@ func (a *probedApp) Probe(ctx context.Context) error {
 	return err
 }
 
-// The end of an app that has nothing to do is noticed soon, though no message
-// comes.
+// An outage of an idle app is detected soon, even without messages.
 func TestGateClosesWhenAnIdleAppGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -116,8 +115,8 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	})
 }
 
-// A message that was not handed over, since the connection was refused, waits for
-// nothing but the app, and costs no receive where the queue takes one back.
+// A message that could not be sent because the connection was refused waits only for the app. It costs no receive if
+// the queue does not count returns.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {
@@ -152,8 +151,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	}
 }
 
-// An app that passes probes and takes no delivery must not use up the receives of a
-// message within a minute.
+// An app that passes probes but accepts no deliveries must not use up a message's receives within a minute.
 func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +170,7 @@ func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	})
 }
 
-// Messages of a FIFO group that did not reach the app come again in their order.
+// Messages of a FIFO group that did not reach the app are delivered again in order.
 func TestRefusedMessagesOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

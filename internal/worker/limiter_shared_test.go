@@ -13,8 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter is a breaker that was opened: after each pause it lets one delivery
-// try, and a success closes it.
+// trialLimiter is an open breaker that allows one trial after each pause, and closes after a success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -61,7 +60,6 @@ func (l *trialLimiter) Room(now time.Time, d time.Duration) (int, string) {
 	return 1, "breaker"
 }
 
-// sharing makes options of workers that share one limiter.
 func sharing(l Limiter, opts []*Options) []*Options {
 	for _, o := range opts {
 		o.Limiter = l
@@ -77,8 +75,7 @@ func equalWeights(n int) []*Options {
 	return weights(w...)
 }
 
-// cost adds up the receives of the messages whose ids are given, and returns the
-// most of one.
+// cost returns the total and the maximum receive count of the given messages.
 func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)
@@ -87,8 +84,8 @@ func cost(r *harness, ids []string) (all, most int) {
 	return all, most
 }
 
-// What a limiter has no room for stays in the queue, however many queues share it:
-// a receive that leads to no delivery counts against its message.
+// Messages without room in the limiter stay in the queue, however many queues share it, because a receive without a
+// delivery counts against its message.
 func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	t.Parallel()
 	slow := func() Limiter { return &testLimiter{rate: 0.1, burst: 1} }
@@ -151,8 +148,7 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	}
 }
 
-// A limiter that has room for one leaves idle queues alone with one receive each,
-// and whatever comes is delivered at once.
+// If a limiter has room for one, idle queues have one receive each, and new messages are delivered at once.
 func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]*Options{"weighted": equalWeights(15), "strict": weights(make([]int, 15)...)} {
@@ -181,8 +177,7 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	}
 }
 
-// Who gets the little that a shared limiter lets through is decided by the order of
-// the queues, also when others had messages before.
+// The order of the queues decides who uses a tight shared limiter, even if others had messages first.
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +205,7 @@ func TestOrderUnderASharedLimiter(t *testing.T) {
 	})
 }
 
-// Queues of different targets have a limiter each: neither holds up the other.
+// Queues with different targets have different limiters and do not block each other.
 func TestLimitersOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,8 +229,8 @@ func TestLimitersOfTwoTargets(t *testing.T) {
 	})
 }
 
-// Under a rate that is used up, strict order receives nothing from a queue below one with work:
-// its messages could not begin, and would be returned with a receive counted.
+// While the rate is exhausted, strict order receives nothing from a queue below another one with work: its messages
+// could not start, and would be returned with their receives counted.
 func TestStrictOrderReceivesNothingBelowWhileTheRateIsUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{2, 20, 50, 300} {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// testLimiter keeps a rate, a concurrency and a breaker; 0 and false are none.
+// testLimiter enforces a rate, a concurrency and a breaker; zero values disable them.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64
@@ -88,7 +88,7 @@ func (l *testLimiter) Room(now time.Time, d time.Duration) (room int, reason str
 	return max(room, 0), reason
 }
 
-// ended returns how many deliveries were allowed and how many of them ended.
+// ended returns the numbers of allowed and of ended deliveries.
 func (l *testLimiter) ended() (begun, done, asked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *testLimiter) set(f func()) {
 	f()
 }
 
-// limits collects what is events about limiting.
+// limits returns listeners that record limiting events.
 type limits struct {
 	mu     sync.Mutex
 	events []Limited
@@ -159,14 +159,14 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(0, 1)
 	step(100, 0)
-	step(599, 0) // not asked again before its time
+	step(599, 0) // not asked again before that
 	step(600, 1)
-	step(700, 0) // until the next end of a delivery
+	step(700, 0) // until the next delivery ends
 	step(750, 0)
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // no end came: asked again after a while
+	step(901, 0) // none ended: asked again after a while
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}
@@ -178,7 +178,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // releasing the lock reports what happened under it
+	_ = b.limiting // unlocking reports events
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
@@ -232,7 +232,7 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// What begins in a quarter of a second, and while a receive takes 5 ms.
+			// Deliveries that start in a quarter of a second, and during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d in hand", rate, most)
 			}
@@ -246,7 +246,7 @@ func TestRateLimiter(t *testing.T) {
 				t.Errorf("rate %v: events %+v, counts %+v", rate, events.all(), c)
 			}
 			r.stop()
-			for i := range l.begun { // never more in a second than two seconds' worth
+			for i := range l.begun { // in any second at most two seconds' worth
 				if j := i + int(2*rate) + 1; j < len(l.begun) && l.begun[j].Sub(l.begun[i]) < time.Second {
 					t.Fatalf("rate %v: %d deliveries began within %v", rate, j-i+1, l.begun[j].Sub(l.begun[i]))
 				}
@@ -325,8 +325,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 	})
 }
 
-// All queues of a target whose breaker is open say so, whatever held their messages
-// back before.
+// All queues of a target with an open breaker report it, whatever held back their messages before.
 func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -408,7 +407,7 @@ func TestTwoLimitersInAPool(t *testing.T) {
 	})
 }
 
-// What a shared limiter lets through is divided like the slots.
+// A shared limiter's capacity is divided like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -462,7 +461,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 	}
 }
 
-// A rate smaller than a batch lets batches through in parts.
+// A rate smaller than a batch allows batches in parts.
 func TestLimiterCutsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

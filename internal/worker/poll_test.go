@@ -34,7 +34,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, queuetest.NewFake(nil), &testApp{}, nil)
-		r.send(200, "") // some work first: the parallel receives have to fold up
+		r.send(200, "") // enough work to open parallel receives, which must then close
 		after(2 * time.Minute)
 		before := r.fake.Calls(queuetest.FakeReceive)
 		deletes := r.fake.Calls(queuetest.FakeDelete)
@@ -52,8 +52,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	})
 }
 
-// The figures of a full queue: virtual time knows no cost but the latencies, so
-// the ceiling is what the slots alone would allow.
+// Throughput with a full queue. Virtual time has no cost except latencies, so the maximum is that of the slots alone.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
 	const n = 20000
@@ -150,7 +149,7 @@ func TestSlowAppGetsNothingPrefetched(t *testing.T) {
 		if s.InWork != 5 || s.Prefetched != 0 {
 			t.Errorf("%d in work and %d prefetched, want 5 and 0", s.InWork, s.Prefetched)
 		}
-		if got := r.fake.Count(queuetest.FakeInFlight); got > 15 { // and the deletes that linger
+		if got := r.fake.Count(queuetest.FakeInFlight); got > 15 { // plus lingering deletes
 			t.Errorf("%d in flight", got)
 		}
 		after(time.Minute)
@@ -222,7 +221,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 			most = max(most, r.w.Status().Prefetched)
 		}
 		r.place(queuetest.FakeDeleted, 100)
-		if most > 13 { // three, and one receive that was under way
+		if most > 13 { // three, and one receive in flight
 			t.Errorf("%d messages of 1 MiB were prefetched, 3 MiB allowed", most)
 		}
 		r.stop()
@@ -232,7 +231,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	// 25 to prefetch with 10 slots
+	// 25 prefetched with 10 slots
 	fast := pace{service: 10 * time.Millisecond, completed: 100, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
@@ -267,8 +266,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Whatever the latency, no delivery begins with less than half of its
-// visibility left.
+// Whatever the latency, deliveries start with more than half of their visibility left.
 func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
@@ -369,7 +367,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-// A lost answer costs its messages one visibility timeout, and nothing else.
+// A lost answer only costs its messages one visibility timeout.
 func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -390,7 +388,7 @@ func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	})
 }
 
-// deaf is a queue that ignores the wait of a receive.
+// deaf is a queue that ignores the wait time of receives.
 type deaf struct{ *queuetest.Fake }
 
 func (d deaf) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
@@ -415,7 +413,7 @@ func TestQueueThatDoesNotWaitIsNotHammered(t *testing.T) {
 	})
 }
 
-// expiries is a queue that counts the messages of its two ways to delete.
+// expiries is a queue that counts calls of Delete and Expire.
 type expiries struct {
 	*queuetest.Fake
 	mu            sync.Mutex
@@ -436,8 +434,7 @@ func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
 	return q.Fake.Expire(ctx, receipts)
 }
 
-// A call never says of an expired message that it is done, nor the reverse, and
-// each entry of the two calls of a batch gets its own result.
+// Delete and Expire never mix their messages, and each entry gets its own result.
 func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -468,8 +465,8 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	})
 }
 
-// TestFilteredMessagesAreDeletedUnposted: those that the filter does not match, and from a change of the filter on
-// those that the new one does not match. In a FIFO group they hold nobody up.
+// TestFilteredMessagesAreDeletedUnposted also changes the filter, and checks that filtered messages do not block
+// their FIFO group.
 func TestFilteredMessagesAreDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "g"} {
@@ -529,7 +526,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 			}},
 		})
 		ids := r.send(3, "")
-		time.Sleep(5 * time.Hour) // never tried: never expired
+		time.Sleep(5 * time.Hour) // never tried, so never expired
 		r.run()
 		after(59 * time.Minute)
 		r.place(queuetest.FakeDeleted, 0)
@@ -548,8 +545,8 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A standard queue may deliver a message twice: the second receive is not
-// posted, and its receipt is the one that counts.
+// A standard queue may deliver a message twice. The second receive is not posted, and its receipt is used from then
+// on.
 func TestDuplicateReceivesAreNotPosted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -595,9 +592,9 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		after(time.Second)
 		app.setDown(false)
 		r.send(1, "")
-		after(probeLimit) // attempt 1, once a probe found the app
+		after(probeLimit) // attempt 1, after a successful probe
 		app.setDown(true)
-		after(15 * time.Second) // receive 2 reaches nobody
+		after(15 * time.Second) // receive 2 reaches no app
 		app.setDown(false)
 		after(time.Hour)
 		mu.Lock()
@@ -616,8 +613,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// What was given back here has waited for the receive that brought it again, also
-// where the queue does not count the one before.
+// A message returned here waited for the receive that returned it, even if the queue does not count the previous one.
 func TestWaitedKnowsWhatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

@@ -12,13 +12,13 @@ import (
 	"tendril/queuetest"
 )
 
-// begun is one delivery that began, in the order of their begins.
+// begun is a started delivery.
 type begun struct {
 	queue, id string
 	at        time.Time
 }
 
-// counter sees what every queue of a pool delivers.
+// counter counts the deliveries of all queues of a pool.
 type counter struct {
 	mu      sync.Mutex
 	begun   []begun
@@ -26,8 +26,7 @@ type counter struct {
 	most    int
 }
 
-// queueApp is the deliverer of one queue; it tells the counter and then the app of
-// that queue.
+// queueApp is the deliverer of one queue. It calls the counter and then the queue's app.
 type queueApp struct {
 	*testApp
 	name string
@@ -64,8 +63,7 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// crowd is a pool with a worker, a fake queue and an app for each of "a", "b",
-// "c" and so on.
+// crowd is a pool with a worker, a fake queue and an app for each of "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -74,7 +72,7 @@ type crowd struct {
 	all  []*harness
 }
 
-// poolOf arranges a pool; run starts it.
+// poolOf creates a pool; run starts it.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {
@@ -94,8 +92,7 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 	return c
 }
 
-// run starts the workers in their order: one that does not receive yet blocks
-// nobody.
+// run starts the workers in order. A worker that is not receiving yet does not block the others.
 func (c *crowd) run() {
 	for _, r := range c.all {
 		r.run()
@@ -132,7 +129,7 @@ func (c *crowd) receives() (n int) {
 	return n
 }
 
-// posts counts the deliveries begun of one queue.
+// posts returns the number of started deliveries of one queue.
 func (c *crowd) posts(name string) (n int) {
 	for _, b := range c.seen() {
 		if b.queue == name {

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// poolWorld is one random set-up of a pool.
+// poolWorld is a random configuration of a pool.
 type poolWorld struct {
 	seed        uint64
 	concurrency int
@@ -25,7 +25,7 @@ type poolWorld struct {
 	queues      []queueWorld
 }
 
-// queueWorld is one queue of it.
+// queueWorld is the configuration of one queue.
 type queueWorld struct {
 	world
 	weight, most, batch int
@@ -62,7 +62,7 @@ func drawLanes(t *rapid.T) *poolWorld {
 	return l
 }
 
-// batchQueueApp is a queueApp that takes several messages at once.
+// batchQueueApp is a queueApp that accepts batches.
 type batchQueueApp struct{ *queueApp }
 
 func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
@@ -83,7 +83,7 @@ func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message)
 func TestInvariantsOfAPool(t *testing.T) {
 	t.Parallel()
 	var seen Counts
-	// One round of a short run has few checks, and nothing rare in them.
+	// A short run has few checks and may miss rare states.
 	const rounds = 50
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +100,7 @@ func TestInvariantsOfAPool(t *testing.T) {
 	}
 }
 
-// unseen returns what a run has to meet and did not.
+// unseen returns the states that a run must reach and did not.
 func unseen(seen *Counts) (missing []string) {
 	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,
@@ -155,7 +155,7 @@ func (l *poolWorld) run(t tester, seen *Counts) {
 	}
 }
 
-// queueApp makes one queue of the pool with its messages, worker and app.
+// queueApp creates one queue of the pool with its messages, worker and app.
 func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, early *atomic.Int64) *harness {
 	w := &l.queues[i]
 	r := &harness{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{},
@@ -193,7 +193,7 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 	return r
 }
 
-// disturb lets two minutes of trouble pass.
+// disturb causes two minutes of failures.
 func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {

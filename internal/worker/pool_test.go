@@ -21,7 +21,7 @@ func TestSharesOfThreeFullQueues(t *testing.T) {
 		api, think time.Duration
 		weights    []int
 		want       []float64
-		floor      float64 // % of what the slots alone would allow
+		floor      float64 // % of the throughput of the slots alone
 	}{
 		{10, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
 		{50, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
@@ -109,8 +109,8 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// As soon as the higher queue is found empty, the lower has the capacity; a new
-// message up there gets the next free slot.
+// Once the higher queue is empty, the lower one has the whole capacity. A new message in the higher queue gets the
+// next free slot.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStrictOrderIsWorkConserving(t *testing.T) {
 		after(2 * time.Second)
 		before := c.posts("b")
 		var waits time.Duration
-		for range 100 { // a thin stream above
+		for range 100 { // a trickle above
 			sent := time.Now()
 			c.by["a"].send(1, "")
 			after(50 * ms)
@@ -167,7 +167,7 @@ func TestIdlePoolCostsOnePollPerQueue(t *testing.T) {
 			if got := c.receives() - before; got > 90 {
 				t.Errorf("%d receives in 10 idle minutes of 3 queues, want 90", got)
 			}
-			for name, r := range c.by { // a message on any of them starts at once
+			for name, r := range c.by { // a message in any of them starts at once
 				after(7 * time.Second)
 				sent := time.Now()
 				r.send(1, "")
@@ -322,7 +322,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 		if got := c.by["b"].w.Status().Counts.Promoted; got < 20 {
 			t.Errorf("%d turns counted as lifted", got)
 		}
-		// At most every other turn is a lift.
+		// MaxWait decides at most every second turn.
 		seen, inARow := c.seen(), 0
 		for _, b := range seen {
 			if b.queue != "b" {
@@ -337,8 +337,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	})
 }
 
-// Of two queues that are both late the one whose messages wait longest has every
-// other turn, whatever its place.
+// If two queues are late, the one with the longest wait gets every second turn, regardless of its position.
 func TestMaxWaitOfAllQueues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -346,13 +345,13 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		slots   int
 		api     time.Duration
 		weights []int
-		known   bool // before the messages came
+		known   bool // before the messages arrive
 		older   string
-		low     [2]int // turns of the lower queue among the first 160, least and most
+		low     [2]int // minimum and maximum turns of the lower queue in the first 160
 	}{
 		{"strict", 2, 2 * ms, []int{0, 0}, true, "b", [2]int{72, 80}},
 		{"strict, slow receives", 10, 40 * ms, []int{0, 0}, true, "b", [2]int{70, 90}},
-		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}}, // not before it waited for a second
+		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}}, // only after it has waited for a second
 		{"strict, the higher is older", 2, 2 * ms, []int{0, 0}, true, "a", [2]int{0, 3}},
 		{"weights", 10, 40 * ms, []int{20, 1}, true, "b", [2]int{70, 95}},
 		{"weights, the lighter is younger", 2, 2 * ms, []int{3, 1}, true, "a", [2]int{12, 28}},
@@ -409,7 +408,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 			&Options{WaitTime: 5 * time.Second})
 		c.run()
 		after(2 * time.Second)
-		c.by["b"].send(1, "") // its next receive begins 2 s later than that of a
+		c.by["b"].send(1, "") // its next receive starts 2 s after that of a
 		after(time.Minute)
 		before, rests, until := c.receives(), 0, time.Time{}
 		for range 15 * 60 {
@@ -424,7 +423,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 		if got := c.receives() - before; got < 118 || got > 122 {
 			t.Errorf("%d receives of two queues in 15 minutes, want two in 15 s", got)
 		}
-		if rests < 59 || rests > 62 { // the one of the begin included
+		if rests < 59 || rests > 62 { // including the one at the start
 			t.Errorf("%d rests in 15 minutes, want one in 15 s", rests)
 		}
 		c.by["a"].send(1, "")
@@ -436,8 +435,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 	})
 }
 
-// What a lower queue's long poll brings while the higher has all slots waits
-// for its time in hand, and is then given back.
+// Messages from a lower queue's long poll wait while the higher queue has all slots, and are then returned.
 func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -528,7 +526,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		weights []int
-		dry     int // how many of the last queues are
+		dry     int // number of empty queues, counted from the end
 		want    int
 	}{
 		{"one queue: as without a pool", []int{1}, 0, 85},
@@ -550,7 +548,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	}
 }
 
-// The speed of one queue's messages says nothing about those of another.
+// The speed of one queue's messages does not affect the estimate for another.
 func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

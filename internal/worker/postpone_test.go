@@ -15,22 +15,21 @@ import (
 	"tendril/queuetest"
 )
 
-// ask is one delivery that tried nothing.
+// ask is a delivery that tried nothing.
 type ask struct {
 	id    string
 	at    time.Time
 	batch int
 }
 
-// porter postpones the messages that it is told to, and lets an app answer for
-// the others.
+// porter postpones selected messages, and passes the others to an app.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
-	until map[string]time.Time // by message id
+	until map[string]time.Time // by message ID
 	again time.Duration
 	asks  []ask
-	sizes []int // of the deliveries with at least one message that was tried
+	sizes []int // of deliveries that tried at least one message
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -66,7 +65,7 @@ func (p *porter) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queu
 	return results
 }
 
-// put postpones a message until a time from now.
+// put postpones a message for a duration.
 func (p *porter) put(d time.Duration, ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +74,7 @@ func (p *porter) put(d time.Duration, ids ...string) {
 	}
 }
 
-// asked returns when a message was asked for in vain.
+// asked returns when a message was postponed.
 func (p *porter) asked(id string) (at []time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +86,7 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterHarness is a worker that hands its messages to a porter; run starts it.
+// porterHarness is a worker that delivers to a porter; run starts it.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -96,7 +95,7 @@ func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, aga
 	return r, p
 }
 
-// receives wants each of the messages to have been received n times.
+// receives checks the receive count of each message.
 func (r *harness) receives(n int, ids ...string) {
 	r.t.Helper()
 	for _, id := range ids {
@@ -130,7 +129,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 11)
 		at := p.asked(ids[0])
 		for i := 1; i < len(at); i++ {
-			// Before that the ten others have the slot in turns.
+			// Before that, the ten others take turns in the slot.
 			if gap := at[i].Sub(at[i-1]); gap < 200*ms || i > 10 && gap != 200*ms {
 				t.Fatalf("asked again after %v, want 200 ms", gap)
 			}
@@ -173,7 +172,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 	}
 }
 
-// Twelve hours after its receive a message cannot be hidden any longer.
+// Twelve hours after its receive, a message cannot be hidden any longer.
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +229,7 @@ func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
 	}
 }
 
-// A delivery that is cut off and says that it tried nothing was not aborted.
+// A cancelled delivery that tried nothing does not count as aborted.
 func TestPostponedAtTheAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,8 +270,8 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 		good := r.send(500, "")
 		after(50 * time.Second)
 		r.receives(1, first...)
-		r.receives(1, more...) // given back, not to come again before a minute is over
-		r.receives(1, good...) // nothing holds them up
+		r.receives(1, more...) // returned, and hidden for a minute
+		r.receives(1, good...) // not blocked by the others
 		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.Returned != 30 || s.Counts.Done != 500 {
 			t.Errorf("%d postponed, %d given back, %d done", s.Postponed, s.Counts.Returned, s.Counts.Done)
 		}
@@ -291,7 +290,7 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 		p.put(30*time.Second, ids...)
 		r.run()
 		after(20 * time.Second)
-		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 { // by which come first
+		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 { // depending on the order
 			t.Errorf("%d messages of 6 to 7 bytes are kept, want 11 or 12 in 80 bytes", s.Postponed)
 		}
 		after(3 * time.Minute)
@@ -331,8 +330,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// One that was postponed and then finds no slot is not given back: it is hidden
-// for longer.
+// A postponed message that then finds no slot is not returned, but hidden for longer.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -341,7 +339,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 		ids := r.send(2, "")
 		p.put(ms, ids[0])
 		r.run()
-		after(500 * ms) // the second one works; the first one comes again, to a slot that is taken
+		after(500 * ms) // the second one runs; the first one becomes ready while the slot is busy
 		others := r.send(1, "")
 		after(5 * time.Minute)
 		r.receives(1, ids[0], ids[1], others[0])
@@ -358,8 +356,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 	})
 }
 
-// A receipt that runs out all the same is dropped, and the message is taken
-// from its next receive.
+// If its receipt expires nevertheless, it is dropped and delivered after its next receive.
 func TestPostponedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -416,7 +413,7 @@ func TestPostponedOfABatch(t *testing.T) {
 		r.run()
 		after(1500 * ms)
 		r.place(queuetest.FakeDeleted, 8)
-		r.send(10, "") // those that come again do not travel with them
+		r.send(10, "") // postponed ones are not batched with new ones
 		after(20 * time.Second)
 		r.place(queuetest.FakeDeleted, 20)
 		r.receives(1, ids...)
@@ -436,19 +433,19 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// What a FIFO batch with a postponed message leaves: x is done, o postponed, f failed.
+// The state after a FIFO batch with a postponed message: x is done, o postponed, f failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		what     string
-		receives []int // in the end
+		receives []int // at the end
 	}{
 		{"ox", []int{1, 2}}, // the second is not deleted before the first, and comes behind it
 		{"xo", []int{1, 1}},
 		{"oo", []int{1, 1}},
 		{"ooo", []int{1, 1, 1}},
 		{"xoo", []int{1, 1, 1}},
-		{"fo", []int{2, 2}}, // nothing may overtake a failed one
+		{"fo", []int{2, 2}}, // none may overtake a failed one
 		{"ofo", []int{1, 2, 2}},
 		{"oof", []int{1, 1, 2}},
 	} {
@@ -497,7 +494,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
-// Postponed messages take no room: as many others are received as ever.
+// Postponed messages do not reduce the number of messages received.
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

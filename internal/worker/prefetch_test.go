@@ -85,7 +85,7 @@ func TestPaceAverages(t *testing.T) {
 	}
 }
 
-// The first deliveries to end are the fastest of those that began together.
+// The first deliveries to end are the fastest of those started together.
 func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -119,8 +119,8 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	}
 }
 
-// An app that answers its first message at once and then takes seconds is not believed to
-// be fast: on Amazon SQS a message that is fetched ahead in vain loses one of its receives.
+// An app that answers its first message at once and then takes seconds does not count as fast: on Amazon SQS,
+// prefetching in vain costs a message one of its receives.
 func TestFastFirstAnswerOfASlowApp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,12 +234,12 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// TestHeldBytesAreBounded: messages in work count, and those that a receive may bring. All messages are delivered.
+// TestHeldBytesAreBounded also counts messages in flight and messages that open receives may bring.
 func TestHeldBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
-		held, size, most int // most messages in flight at once
+		held, size, most int // maximum in flight
 		embedded, pooled bool
 	}{
 		{"of one message", 1, 1 << 20, 1, true, false},

@@ -17,29 +17,28 @@ import (
 	"tendril/queuetest"
 )
 
-// world is one random set-up of a queue, an app and the trouble between.
+// world is a random configuration of a queue, an app and failures.
 type world struct {
 	seed                                             uint64
 	fifo                                             bool
 	messages, groups, concurrency                    int
 	visibility, work, latency                        time.Duration
 	evt                                              *time.Duration
-	failing, lost, broken, throttled, outage, double float64 // chances
+	failing, lost, broken, throttled, outage, double float64 // probabilities
 	postponing                                       float64
 	flap                                             bool
-	// dead is an action that fails until the world is healed.
+	// dead is an action that fails until the failures end.
 	dead queuetest.FakeAction
 }
 
-// tester is what *testing.T and *rapid.T have in common here.
+// tester is the common part of *testing.T and *rapid.T.
 type tester interface {
 	Context() context.Context
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// knownWorlds are set-ups in which everything that a worker has to live
-// through happens for certain.
+// knownWorlds are configurations in which every situation certainly occurs.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
@@ -81,7 +80,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// quiet reports whether nothing goes wrong but the app's own failures.
+// quiet reports whether only the app fails.
 func (w *world) quiet() bool {
 	return w.lost+w.broken+w.throttled+w.outage+w.double == 0 && !w.flap && w.dead == ""
 }
@@ -105,7 +104,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// dice is a random source for many goroutines.
+// dice is a random source that is safe for concurrent use.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -168,7 +167,7 @@ func (w *world) run(t tester, sometimes map[string]int) {
 	w.tally(wk.Status().Counts, sometimes)
 }
 
-// postponed is an answer that draws when to come again.
+// postponed returns a postponed result with a random delay.
 func (w *world) postponed(d *dice) queue.Result {
 	after := []time.Duration{0, ms, 300 * ms, 20 * time.Second}
 	d.mu.Lock()
@@ -176,7 +175,7 @@ func (w *world) postponed(d *dice) queue.Result {
 	return queue.Result{Outcome: queue.Postponed, RetryAfter: after[d.r.IntN(len(after))]}
 }
 
-// fault draws the fault of one call.
+// fault returns the random fault of one call.
 func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuetest.FakeFault {
 	switch {
 	case healed:
@@ -192,7 +191,7 @@ func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuete
 	return queuetest.FakeFault{}
 }
 
-// undue returns the ids of a delete for which the app has not answered success.
+// undue returns the IDs in a delete without a success from the app.
 func (w *world) undue(app *testApp, c queuetest.FakeCall) (ids []string) {
 	if c.Action != queuetest.FakeDelete {
 		return nil
@@ -211,7 +210,7 @@ next:
 	return ids
 }
 
-// disturb lets five minutes of trouble pass.
+// disturb causes five minutes of failures.
 func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker) {
 	for range 100 {
 		app.setDown(d.chance(w.outage))
@@ -231,7 +230,7 @@ func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker)
 
 func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, early []string) {
 	counts := wk.Status().Counts
-	// No loss: everything ends as deleted, and only after its success.
+	// Nothing is lost: every message is deleted, and only after its success.
 	if got := fake.Count(queuetest.FakeDeleted); got != w.messages {
 		t.Errorf("%d of %d messages are deleted, %d visible, %d in flight", got, w.messages,
 			fake.Count(queuetest.FakeVisible), fake.Count(queuetest.FakeInFlight))
@@ -239,7 +238,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if len(early) > 0 {
 		t.Errorf("deleted without a success: %v", early)
 	}
-	// One POST per receive, bounded and never two of one message at once.
+	// At most one POST per receive, a limited number at once, and never two of one message.
 	if app.twice > 0 {
 		t.Errorf("%d deliveries of a message that was in work", app.twice)
 	}
@@ -257,9 +256,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// Nothing that another worker may have was touched. A message that the
-	// queue hands out twice by itself, or an answer slower than a visibility, is
-	// beyond the worker.
+	// Messages that another worker may hold were not touched. Duplicate deliveries by the queue, and answers slower
+	// than the visibility timeout, are beyond the worker's control.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -270,13 +268,12 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	}
 }
 
-// checkRepeats wants no attempt after a success, and none before its time.
+// checkRepeats checks that there is no attempt after a success, and none too early.
 func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {
 			before := posts[i-1]
-			// A queue that hands a message out twice by itself may let the delete
-			// of the older receipt succeed without effect.
+			// If the queue delivers a message twice, the delete of the older receipt may succeed without effect.
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)
 			}

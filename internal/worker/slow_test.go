@@ -13,11 +13,10 @@ import (
 	"tendril/queuetest"
 )
 
-// slowness draws how long one receive takes on its way.
+// slowness returns the random duration of a receive.
 type slowness func(r *rand.Rand) time.Duration
 
-// slowCases are ways in which receives take longer than is usual on a quiet
-// machine.
+// slowCases are reasons why receives take longer than usual.
 var slowCases = map[string]slowness{
 	"400 ms to 1 s": func(r *rand.Rand) time.Duration { return 400*ms + time.Duration(r.Int64N(int64(600*ms))) },
 	"mostly 5 ms, sometimes half a second": func(r *rand.Rand) time.Duration {
@@ -32,7 +31,7 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// slowly makes the receives of a queue slow; deletes take a fifth of that.
+// slowly slows down the receives of a queue; deletes take a fifth of that.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -48,8 +47,7 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// However slow and uneven receives are, the first 600 messages of three full
-// queues are shared as the weights say.
+// However slow and uneven receives are, the first 600 messages of three full queues are shared by weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -140,7 +138,7 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// A queue that becomes empty over and over does not keep the others from their work.
+// A queue that repeatedly becomes empty does not block the others.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -150,7 +148,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}{
 		{10, 10, 500 * ms, 10 * ms, 7000},
 		{10, 10, 4 * time.Second, 10 * ms, 7200},
-		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 a second, in bursts
+		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 per second, in bursts
 		{1, 1, 500 * ms, 100 * ms, 54},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,14 +174,13 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// The answer that comes after the the wait was abandoned tells whether the queue was
-// empty or only slow.
+// A late answer reveals whether the queue was empty or only slow.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		sent time.Duration // after the begin of the receive
+		sent time.Duration // after the start of the receive
 		want time.Time
 	}{
 		{"the messages were there", -time.Minute, time.Time{}},
@@ -216,7 +213,7 @@ func make10(sent time.Time) (msgs []queue.Message) {
 	return msgs
 }
 
-// A queue whose receive is slow is waited for, but not with every slot.
+// A queue with a slow receive is waited for, but not with every slot.
 func TestReservedSlotsHaveABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,8 +286,8 @@ func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	}
 }
 
-// A server that answers one receive after the other gets no more at once than it
-// answers in about the time of a few.
+// A server that answers receives one by one gets only as many concurrent ones as it answers in a few round trips'
+// time.
 func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -322,7 +319,7 @@ func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 		}
 		took := time.Since(begin)
 		t.Logf("1500 in %v, %d receives at once, shares %v", took, most, c.shares(1500))
-		if took > 25*time.Second { // 150 receives of 100 ms, of which each queue has its third
+		if took > 25*time.Second { // 150 receives of 100 ms, a third for each queue
 			t.Errorf("1500 messages took %v, the server can do it in 15 s", took)
 		}
 		if most > 30 {
@@ -381,7 +378,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 		want  int
 	}{
 		{0, light, 32}, {0, light, 64}, {0, light, 64}, {0, heavy, 64}, {0, crowded, 32},
-		{time.Second, crowded, 32}, // it began before the last change
+		{time.Second, crowded, 32}, // it started before the last change
 		{time.Second, light, 32},
 		{0, light, 64},
 	} {
@@ -411,7 +408,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		weight int
-		other  time.Duration // what another queue took
+		other  time.Duration // duration at another queue
 		want   time.Duration
 	}{
 		{"nobody has answered", 1, 0, 20 * time.Second},
@@ -432,7 +429,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty has demand for every slot that it is drawn for, also between two receives.
+// A queue with plenty uses every slot that it is drawn for, even between two receives.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

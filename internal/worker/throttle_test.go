@@ -173,7 +173,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			app := &testApp{handle: func(ctx context.Context, _ *queue.Message) queue.Result {
-				if calls++; calls > 1 { // of what came again
+				if calls++; calls > 1 { // of a retried message
 					sleep(ctx, time.Minute)
 					return queue.Result{Outcome: queue.Done}
 				}
@@ -198,8 +198,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	}
 }
 
-// What is in hand outlives a pause, however long: it is set aside and kept
-// hidden.
+// Held messages outlive a pause of any length: they are postponed and stay hidden.
 func TestThrottledPrefetch(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{2 * time.Second, 30 * time.Second, 3 * time.Minute} {

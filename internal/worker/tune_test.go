@@ -41,7 +41,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 	})
 }
 
-// The delay of a failure is that of the moment at which it happens.
+// The delay is determined when the failure happens.
 func TestTuneChangesWhatFollowsAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,13 +52,13 @@ func TestTuneChangesWhatFollowsAFailure(t *testing.T) {
 		r.run()
 		after(time.Second)
 		r.w.Tune(&Tuning{ErrorVisibilityTimeout: new(100 * time.Second)})
-		after(10 * time.Second) // the second attempt
+		after(10 * time.Second) // second attempt
 		after(50 * time.Second)
 		if n := len(app.seen()); n != 2 {
 			t.Errorf("%d attempts after a minute, want 2: the second failure waits for 100 s", n)
 		}
 		r.w.Tune(&Tuning{Backoff: Backoff{Min: time.Second}})
-		after(50 * time.Second) // the third, and after it a second more each time
+		after(50 * time.Second) // third attempt; each further one a second later
 		after(2 * time.Minute)
 		if n := len(app.seen()); n < 10 {
 			t.Errorf("%d attempts three minutes later, want ten and more", n)

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lanesOf returns queues with these weights.
 func lanesOf(weights ...int) (lanes []*lane) {
 	for _, w := range weights {
 		lanes = append(lanes, &lane{weight: w})
@@ -17,7 +16,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// shareTurns gives out n turns among the queues that want one and counts them.
+// shareTurns draws n turns among the queues that want one and counts them.
 func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
@@ -26,8 +25,8 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// Whichever queues have work, and however often that changed before, each gets its share
-// of the turns, up to two, at every moment.
+// At any moment, each queue with work has had its share of the turns to within two, however often the set of these
+// queues has changed.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -46,7 +45,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 				}
 				continue
 			}
-			// What the change left behind is made up for within a round.
+			// Differences left by the change are balanced within a round.
 			shareTurns(2*total, lanes, wants)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
@@ -66,8 +65,8 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	})
 }
 
-// TestEqualWeightsAreInRandomOrder: each queue is the first one after a start with the same chance, and so is each
-// order of the first three turns; over many turns the shares stay equal.
+// TestEqualWeightsAreInRandomOrder checks that each queue is equally likely to be first, that all orders of the first
+// three turns are equally likely, and that shares are equal in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000
@@ -114,8 +113,7 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	}
 }
 
-// A queue of weight 1 in 100 gets one turn in a hundred, and not two in a row after it
-// had nothing to do.
+// A queue of weight 1 in 100 gets one turn in a hundred, and not two in a row after being idle.
 func TestIdleQueueSavesUpNoTurns(t *testing.T) {
 	t.Parallel()
 	lanes := lanesOf(99, 1)
