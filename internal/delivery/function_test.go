@@ -11,7 +11,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// What a command line holds beside its program is not shown: it may be a secret.
+// Arguments of a command are not displayed, because they may be secret.
 func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
 	t.Parallel()
 	var functions Functions
@@ -52,7 +52,7 @@ func TestFunctionThatDoesNotStartIsNotKept(t *testing.T) {
 	}
 }
 
-// TestFunctionEventsAreLogged: an end that nobody asked for is a warning.
+// TestFunctionEventsAreLogged expects a warning for unrequested exits.
 func TestFunctionEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,6 +99,6 @@ func TestFunctionEventsAreLogged(t *testing.T) {
 		if got := out.String(); got != tt.want+"\n" {
 			t.Errorf("%s: got\n%swant\n%s", tt.name, got, tt.want)
 		}
-		tt.happens(LogFunction(nil, stopping)) // nobody listens
+		tt.happens(LogFunction(nil, stopping)) // without a logger
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// TestHealthCheckAtATarget: it asks the host of the target, in its protocol.
+// TestHealthCheckAtATarget checks the host and protocol of the health check.
 func TestHealthCheckAtATarget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,8 +44,8 @@ func TestHealthCheckAtATarget(t *testing.T) {
 	}
 }
 
-// TestRemoteAppGetsNewConnections: what is delivered after Renew goes where the settings say now; an error leaves what
-// was in use.
+// TestRemoteAppGetsNewConnections checks that deliveries after Renew use the current settings, and that an error
+// keeps the previous connections.
 func TestRemoteAppGetsNewConnections(t *testing.T) {
 	t.Parallel()
 	before, after := newApp(t), newApp(t)
@@ -89,7 +89,7 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// app counts what it gets; its health check fails while it is failing.
+// app counts requests; its health check fails while failing is set.
 type app struct {
 	*httptest.Server
 	posts   atomic.Int32
@@ -110,7 +110,7 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// TestRemoteAppIsReadyWhenItsCheckPasses: without a check it is ready when it accepts connections.
+// TestRemoteAppIsReadyWhenItsCheckPasses also covers an app without a check, which must only accept connections.
 func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -145,7 +145,8 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	}
 }
 
-// TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections: the check trusts the certificate that deliveries trust.
+// TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections checks that the check trusts the same certificate as
+// deliveries.
 func TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

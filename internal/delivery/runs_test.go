@@ -25,9 +25,8 @@ func runMessage(id, path string) *queue.Message {
 	}}
 }
 
-// TestOnlyKnownRunsAreTrusted: where only the registry is trusted, a message that just
-// looks like a run is an ordinary one: posted to the app's own path, with its
-// body.
+// TestOnlyKnownRunsAreTrusted: if only the registry is trusted, a message that claims to be an unknown run is posted
+// to the app's own path, with its body.
 func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	t.Parallel()
 	type seen struct{ Path, Task, Tenant, Body string }
@@ -74,8 +73,8 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// While nobody knows whether there is a registry, and while it does not answer, a run is tried again
-// soon, which costs it no attempt; when the registry may not be read, its delivery failed. None reaches the target.
+// While it is unknown whether there is a registry, or the registry does not answer, a run is retried soon without
+// costing an attempt. If access is denied, the delivery fails. Nothing reaches the target.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -97,7 +96,7 @@ func TestRunsWaitForTheRegistry(t *testing.T) {
 	}
 }
 
-// account notes what it hears.
+// account records calls.
 type account struct {
 	begun []string
 	ended []periodic.Outcome
@@ -106,7 +105,7 @@ type account struct {
 func (a *account) Begun(task string)              { a.begun = append(a.begun, task) }
 func (a *account) Ended(outcome periodic.Outcome) { a.ended = append(a.ended, outcome) }
 
-// Only the runs that are handed over are accounted for, by whoever does so at their begin.
+// Only delivered runs are recorded, by the account at their start.
 func TestRunsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	var a account
@@ -122,7 +121,7 @@ func TestRunsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// What is reported as begun is what is handed over, with the path of a run.
+// Begun receives the delivered messages, with the paths of runs.
 func TestBegunIsReportedForWhatIsDelivered(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))
@@ -134,7 +133,7 @@ func TestBegunIsReportedForWhatIsDelivered(t *testing.T) {
 	}
 }
 
-// A run is handed over as it came: its body is not taken for an envelope.
+// A run is not unwrapped, even if its body looks like an envelope.
 func TestRunsAreNotUnwrapped(t *testing.T) {
 	t.Parallel()
 	opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return []byte("fetched"), nil }))
@@ -146,8 +145,7 @@ func TestRunsAreNotUnwrapped(t *testing.T) {
 	}
 }
 
-// TestRunID: a run that a person asked for says its own id, which must be one
-// of its task and time.
+// TestRunID: a manually started run has its own ID, which must match its task and time.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

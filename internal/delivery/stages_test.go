@@ -9,20 +9,20 @@ import (
 	"tendril/queue"
 )
 
-// takesMessages notes the messages that it is handed.
+// takesMessages records its messages.
 type takesMessages struct{ seen []queue.Message }
 
-// Deliver takes one message.
+// Deliver records a message.
 func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.seen = append(d.seen, *m)
 	return queue.Result{Outcome: queue.Done}
 }
 
-// Probe says that it takes more.
+// Probe always succeeds.
 func (d *takesMessages) Probe(context.Context) error { return nil }
 
-// TestReasonOfADeadLetterIsNotForTheApp: a message that somebody moved back from a dead-letter queue is delivered as it
-// was sent, and the worker's own copy stays as it was received.
+// TestReasonOfADeadLetterIsNotForTheApp: a message moved back from a dead-letter queue is delivered as it was sent,
+// and the worker's copy is not modified.
 func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
 	t.Parallel()
 	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}

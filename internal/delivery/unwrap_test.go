@@ -20,16 +20,16 @@ import (
 	"tendril/queue"
 )
 
-// takesAll notes the bodies that it is handed; everything is done.
+// takesAll records the bodies of its messages; all are done.
 type takesAll struct{ bodies []string }
 
-// Deliver takes one message.
+// Deliver records a message.
 func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.bodies = append(d.bodies, m.Body)
 	return queue.Result{Outcome: queue.Done}
 }
 
-// DeliverBatch takes several.
+// DeliverBatch records several.
 func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	results := make([]queue.Result, len(msgs))
 	for i, m := range msgs {
@@ -38,30 +38,28 @@ func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []qu
 	return results
 }
 
-// Probe says that it takes more.
+// Probe always succeeds.
 func (d *takesAll) Probe(context.Context) error { return nil }
 
-// fetcherFunc is a Fetcher.
 type fetcherFunc func(ctx context.Context, key string) ([]byte, error)
 
-// Fetch gets one object.
+// Fetch calls f.
 func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte, error) {
 	return f(ctx, key)
 }
 
-// fetching returns the options of deliveries whose payloads are fetched from the bucket
-// payloads.
+// fetching returns options that fetch payloads from the bucket payloads.
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
 }
 
-// deliverAll hands messages over in one delivery.
+// deliverAll delivers messages in one delivery.
 func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []queue.Result {
 	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
-// letter makes a message of "body" or "group/body"; a body "->key" is a pointer.
+// letter creates a message from "body" or "group/body"; a body "->key" is a pointer.
 func letter(text string) *queue.Message {
 	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
 	if group, body, grouped := strings.Cut(text, "/"); grouped {
@@ -81,8 +79,8 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// TestLaterMessagesOfAGroupAreHeldBack: on a FIFO queue no message overtakes one of
-// its group whose payload is not available; other groups go on.
+// TestLaterMessagesOfAGroupAreHeldBack: on a FIFO queue no message overtakes one of its group without its payload;
+// other groups continue.
 func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
@@ -91,7 +89,7 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 		name          string
 		fifo          bool
 		given         []string
-		bodies, wants []string // why each is not done; "" for done
+		bodies, wants []string // reasons of messages not done; "" for done
 	}{
 		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
 		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"},
@@ -121,8 +119,8 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreTakenOutOfTheirEnvelopes: a request to confirm a subscription is delivered as it is, and logged;
-// a scheduled run is not opened.
+// TestNotificationsAreTakenOutOfTheirEnvelopes also covers confirmation requests, which are delivered unchanged and
+// logged, and scheduled runs, which are not unwrapped.
 func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sns:eu-west-1:123456789012:orders"
@@ -161,8 +159,8 @@ func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreGivenUpWhenS3Hangs: they are given up in time, and a batch waits for all of
-// its together no longer than for one. Then they wait longer than they were waited for.
+// TestPayloadsAreGivenUpWhenS3Hangs: fetching times out, for a whole batch no later than for one message. The wait
+// before the retry is longer than the timeout.
 func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -205,7 +203,7 @@ func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	}
 }
 
-// TestSlowPayloadIsDelivered: one that moves slowly comes through.
+// TestSlowPayloadIsDelivered covers a payload that arrives slowly but in time.
 func TestSlowPayloadIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,8 +221,7 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// TestUnavailablePayloadIsNoAttempt: what S3 cannot give now is not an attempt of the message, and
-// one that it never will is.
+// TestUnavailablePayloadIsNoAttempt: a temporarily unavailable payload is not an attempt, a missing one is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -263,8 +260,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestFetchIsPostponedAtTheEnd: what is still fetched when deliveries are cut off goes back as
-// it came.
+// TestFetchIsPostponedAtTheEnd: a message is postponed if deliveries are cancelled while its payload is fetched.
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())
@@ -278,7 +274,7 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPayloadIsPostponedWhenS3IsInTrouble asks servers that are in trouble.
+// TestPayloadIsPostponedWhenS3IsInTrouble uses failing servers.
 func TestPayloadIsPostponedWhenS3IsInTrouble(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",

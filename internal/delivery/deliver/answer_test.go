@@ -24,7 +24,7 @@ func TestAnswerHead(t *testing.T) {
 	}
 }
 
-// TestReasonOfAPage has the pages of frameworks and servers for a failure.
+// TestReasonOfAPage uses error pages of frameworks and servers.
 func TestReasonOfAPage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body, want string }{

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// app is a scripted app: script runs once per connection, and may misbehave in
-// any way that bytes can.
+// app is a scripted app. script runs once per connection, and may misbehave in any way.
 type app struct {
 	script func(c *appConn)
 
@@ -29,21 +28,21 @@ type app struct {
 	running            sync.WaitGroup
 }
 
-// appConn is the app's end of one connection.
+// appConn is the app's end of a connection.
 type appConn struct {
 	net.Conn
 	app *app
 	buf *bufio.Reader
-	n   int64 // this is the n-th connection, from 1
+	n   int64 // number of the connection, from 1
 }
 
-// post is one request as the app read it.
+// post is a request as received by the app.
 type post struct {
 	*http.Request
 	body string
 }
 
-// read reads one POST whole; ok is false at the end of the connection.
+// read reads one whole POST; ok is false at the end of the connection.
 func (c *appConn) read() (p post, ok bool) {
 	r, ok := c.readHead()
 	if !ok {
@@ -67,7 +66,7 @@ func (c *appConn) write(s string) { io.WriteString(c, s) }
 
 const ok200 = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
-// alwaysAnswer is the script of an app that reads each POST and answers it.
+// alwaysAnswer returns a script that reads and answers each POST.
 func alwaysAnswer(answer string) func(*appConn) {
 	return func(c *appConn) {
 		for {
@@ -110,16 +109,14 @@ func (a *app) listenOn(t testing.TB, l net.Listener) {
 	t.Cleanup(func() { l.Close(); a.running.Wait() })
 }
 
-// pipe is a dial func that reaches the app through memory, which a synctest
-// bubble may hold.
+// pipe is a dial func that connects to the app in memory, as required in a synctest bubble.
 func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	a.serve(theirs)
 	return ours, nil
 }
 
-// start returns a deliverer for an app with this script on loopback, changed by
-// the options given.
+// start returns a client for an app with this script on loopback, with options changed by change.
 func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a
@@ -164,7 +161,7 @@ func text(name, value string) queue.Attribute {
 
 func deliver(h *Client, m *queue.Message) queue.Result { return h.Deliver(context.Background(), m) }
 
-// want fails the test unless the result is the one described.
+// want checks a result.
 func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reason string) {
 	t.Helper()
 	if r.Outcome != outcome || r.Status != status || r.Reason != reason {
@@ -176,7 +173,7 @@ func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reaso
 	}
 }
 
-// wantCounts fails the test unless the app saw this many connections and POSTs.
+// wantCounts checks the app's numbers of connections and POSTs.
 func (a *app) wantCounts(t testing.TB, connections, posts int64) {
 	t.Helper()
 	if c, p := a.connections.Load(), a.posts.Load(); c != connections || p != posts {

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// lettersOf is D for done, F for failed, U for unreached, one for each result.
+// lettersOf returns a letter per result: D for done, F for failed, U for unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])
@@ -24,8 +24,8 @@ func lettersOf(results []queue.Result) (s string) {
 	return s
 }
 
-// An app gets several messages in one POST, in the form of a function's event, and its answer means what a function's
-// means. A text that is no JSON is a success of all, as it is of one.
+// An app receives several messages in one POST, in the format of a function's event, and responds like a function.
+// Text that is not JSON is a success for all of them.
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
@@ -87,7 +87,7 @@ func TestAppGetsSeveralMessages(t *testing.T) {
 	}
 }
 
-// A single message is a batch too, of which a terminal status tells.
+// A terminal status also applies to a batch of one.
 func TestBatchOfOne(t *testing.T) {
 	t.Parallel()
 	terminal, _ := ParseStatusSet("400")
@@ -99,12 +99,12 @@ func TestBatchOfOne(t *testing.T) {
 	}
 }
 
-// Scheduled runs are posted alone between the batches, and nothing of a FIFO group is posted behind a failure.
+// Scheduled runs are posted alone between the batches. Messages of a FIFO group are not posted behind a failure.
 func TestRunsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, arn string
-		given     []string // a run begins with @
+		given     []string // runs start with @
 		fails     string   // the message that fails
 		posts     []string
 		want      string
@@ -155,7 +155,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 			t.Errorf("%s: %s, want %s; posts (-want +got)\n%s", tt.name, lettersOf(results), tt.want, diff)
 		}
 		posted := strings.Fields(strings.Join(posts, " "))
-		for i, r := range results { // what was held back costs no attempt
+		for i, r := range results { // messages held back cost no attempt
 			if isPosted := slices.Contains(posted, ms[i].ID); r.Unsent == isPosted {
 				t.Errorf("%s: message %s was posted: %t, and its result says unsent: %t", tt.name, ms[i].ID, isPosted, r.Unsent)
 			}
@@ -163,7 +163,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 	}
 }
 
-// When the app is not reached, none of the messages was sent, and none is tried after it.
+// If the app cannot be reached, no message is sent.
 func TestUnreachedBatch(t *testing.T) {
 	t.Parallel()
 	var parts int
@@ -186,7 +186,6 @@ func TestUnreachedBatch(t *testing.T) {
 	}
 }
 
-// An ARN that is not one is refused when it is set up.
 func TestBatchNeedsAnARN(t *testing.T) {
 	t.Parallel()
 	if _, err := NewClient(&Options{Target: "http://localhost:1/", QueueARN: "jobs"}); err == nil {
@@ -194,7 +193,7 @@ func TestBatchNeedsAnARN(t *testing.T) {
 	}
 }
 
-// Who watches one message of a batch gets the exchange that it was in.
+// The recorder of one message in a batch receives the exchange of the batch.
 func TestExchangeOfABatchIsRecorded(t *testing.T) {
 	t.Parallel()
 	var got []*Exchange

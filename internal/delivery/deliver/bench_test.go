@@ -18,10 +18,9 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeliver measures Deliver against a bare net/http client that posts
-// the same body with the same headers to the same app, in turns of one run. "ratio" is
-// Deliver's rate over the client's; "cpu-ratio" the client's CPU time per POST
-// over Deliver's, the app's own share included in both.
+// BenchmarkDeliver compares Deliver with a net/http client that posts the same request to the same app, alternately
+// in one run. "ratio" is Deliver's rate divided by the client's; "cpu-ratio" is the client's CPU time per POST
+// divided by Deliver's, both including the app's.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) { benchmarkDeliver(b, connections) })
@@ -67,7 +66,7 @@ func benchmarkDeliver(b *testing.B, connections int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// bareClient returns a func that posts what a delivery of m posts.
+// bareClient returns a func that posts the same request as a delivery of m.
 func bareClient(b *testing.B, url string, m *queue.Message, connections int) func() {
 	transport := &http.Transport{MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DisableCompression: true}
 	b.Cleanup(transport.CloseIdleConnections)
@@ -98,7 +97,7 @@ type cost struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) { c.wall += other.wall; c.cpu += other.cpu }
 
-// spend runs f n times in all, from several goroutines.
+// spend calls f n times in total, from several goroutines.
 func spend(goroutines, n int, f func()) cost {
 	var left atomic.Int64
 	left.Store(int64(n))

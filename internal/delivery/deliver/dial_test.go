@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// What keeps a message from being sent is told apart from what the app did.
+// Failures to send a message are distinguished from failures of the app.
 func TestDialFailures(t *testing.T) {
 	t.Parallel()
 	connect := func(err error) error {
@@ -119,7 +119,7 @@ func TestRefuseAddress(t *testing.T) {
 	}
 }
 
-// The address is checked when it is known, not by the name that led to it.
+// The address is checked after resolving the name.
 func TestRefusedAtConnect(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t)

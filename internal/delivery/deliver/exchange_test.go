@@ -15,16 +15,16 @@ import (
 	"tendril/queue"
 )
 
-// fate is what becomes of a connection after an answer.
+// fate is the state of a connection after a response.
 type fate int
 
 const (
-	kept    fate = iota // the next message goes out on it
-	closed              // the app closes it
-	dropped             // the app would go on, but it cannot be trusted
+	kept    fate = iota // reused for the next message
+	closed              // closed by the app
+	dropped             // closed by the client, because it is not trustworthy
 )
 
-// One odd answer each, to a POST that was read.
+// One unusual response each, to a POST that was read.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	const done, failed = queue.Done, queue.Failed
@@ -98,8 +98,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// The app closes a kept connection once it has read the next POST: it may be at
-// work, so nothing is posted again.
+// The app closes a kept connection after reading the next POST. It may be working on it, so it is not posted again.
 func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*queue.Message{
@@ -122,8 +121,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// The app closed a kept connection while it was unused: the message goes out
-// once, on a new one.
+// The app closed an idle connection: the message is sent once, on a new one.
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -140,7 +138,7 @@ func TestClosedWhileUnused(t *testing.T) {
 	a.wantCounts(t, 5, 5)
 }
 
-// An answer that nobody asked for must not be taken for the next message's.
+// An unsolicited response must not be taken for the next message's.
 func TestUnaskedAnswerIsNotTaken(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
@@ -148,7 +146,7 @@ func TestUnaskedAnswerIsNotTaken(t *testing.T) {
 		c.read()
 		c.write(ok200)
 		if c.n == 1 {
-			<-said // the first delivery is over
+			<-said // the first delivery has ended
 			c.write(ok200)
 			said <- struct{}{}
 			c.read()
@@ -161,7 +159,7 @@ func TestUnaskedAnswerIsNotTaken(t *testing.T) {
 	a.wantCounts(t, 2, 2)
 }
 
-// spoilable is a connection that takes no byte once it is spoiled.
+// spoilable is a connection that accepts no byte once it is spoiled.
 type spoilable struct {
 	net.Conn
 	spoiled *atomic.Bool
@@ -174,8 +172,7 @@ func (c spoilable) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A kept connection that takes no byte is replaced once; a new one that takes
-// none is not.
+// A kept connection that accepts no byte is replaced once; a new one is not.
 func TestNothingWritten(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"short": "x", "long": strings.Repeat("x", 2*writeChunk)} {
@@ -212,7 +209,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// The app answers before it has read the message, or reads no more of it.
+// The app responds before it has read the message, or does not read the rest.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -259,7 +256,7 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
-// An endless body, and one that would unpack without end, are read to the bound.
+// Endless bodies and compression bombs are read up to the limit.
 func TestEndlessBodies(t *testing.T) {
 	t.Parallel()
 	endless := func(encoding string, part []byte) func(*appConn) {

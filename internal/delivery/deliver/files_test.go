@@ -38,7 +38,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue makes a certificate until a time; the first one is the authority's own.
+// issue creates a certificate that is valid until a time. The first one is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Cer
 	return cert, key
 }
 
-// write puts a certificate and its key into files.
+// write writes a certificate and its key to files.
 func write(t testing.TB, f TLSFiles, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -83,8 +83,8 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server whose certificate a signed for name, and that asks for certificates of a. It returns the URL,
-// the files of a client, and the name of the last client.
+// mutual starts a server with a certificate for name, signed by a, that requires client certificates of a. It returns
+// the URL, a client's files, and the name of the last client.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,8 +107,8 @@ func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f
 	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1), f, client
 }
 
-// TestClientCertificate: the files are shown and trusted, also those that replace them while connections are open, and
-// a certificate that ends soon is told of once a day.
+// TestClientCertificate also replaces the files while connections are open, and checks that an expiring certificate
+// is reported once a day.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -152,8 +152,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// TestRefusedCertificateIsNoAttempt: neither for a message that went out before the refusal, as with TLS 1.3, nor for
-// the probe that decides whether to receive.
+// TestRefusedCertificateIsNoAttempt covers messages sent before the refusal, as with TLS 1.3, and probes.
 func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -174,7 +173,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 			change(&f)
 			h := newHTTP(t, func(o *Options) { o.Target, o.TLS = url, f })
 			reason := refusedReason
-			if i == 0 && version == tls.VersionTLS12 { // whose alert does not say why
+			if i == 0 && version == tls.VersionTLS12 { // whose alert does not give a reason
 				reason = "TLS handshake failed"
 			}
 			want(t, deliver(h, message()), queue.Unreached, 0, reason)
@@ -188,7 +187,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestTargetMustHaveItsName: whoever signed its certificate, and no version below TLS 1.2 is spoken.
+// TestTargetMustHaveItsName also checks that versions below TLS 1.2 are rejected.
 func TestTargetMustHaveItsName(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

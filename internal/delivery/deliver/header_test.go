@@ -42,7 +42,7 @@ func tracePointer(h *Client, m *queue.Message) *TraceContext {
 	return &carried
 }
 
-// attributeLines returns the part of a head that comes from attributes.
+// attributeLines returns the header lines of attributes.
 func attributeLines(lines []string) []string {
 	var found []string
 	for _, line := range lines {
@@ -210,8 +210,8 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: whatever the attributes, the request is one that net/http reads,
-// with exactly the headers that the rules allow, and nothing is lost uncounted.
+// FuzzHeaders checks that net/http parses the request, that it has exactly the permitted headers, and that dropped
+// attributes are counted.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -243,8 +243,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// checkHeaderSet fails the test if a header is missing, given twice, or not one of
-// those allowed.
+// checkHeaderSet checks for missing, repeated and unexpected headers.
 func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *scheduledRun) {
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",
@@ -280,8 +279,7 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// checkNothingLost fails the test unless each textual attribute has its header or
-// is counted.
+// checkNothingLost checks that each text attribute has a header or is counted.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {

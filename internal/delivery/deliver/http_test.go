@@ -48,7 +48,7 @@ func TestBodyArrivesByteForByte(t *testing.T) {
 	a.wantCounts(t, 1, int64(len(sent)))
 }
 
-// An app may stream its answer while it still reads.
+// An app may stream its response while it still reads.
 func TestLongBodyIsWrittenWhileTheAnswerIsRead(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, func(c *appConn) {
@@ -89,8 +89,8 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Every status from 100 to 599: only the configured one is a success, nothing
-// is ever posted twice, and redirects lead nowhere.
+// For every status from 100 to 599: only the configured one is a success, nothing is posted twice, and redirects are
+// not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -167,7 +167,7 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreReused: there are as many as deliveries at once, since the worker bounds these.
+// TestConnectionsAreReused checks that there are only as many connections as concurrent deliveries.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const senders, messages = 3, 60
@@ -281,8 +281,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A server of TLS logs a connection that breaks off during the handshake, or is
-// reset.
+// TLS servers log connections that are closed or reset during the handshake.
 func TestProbeIsNothingThatATLSServerLogs(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
@@ -311,7 +310,7 @@ func TestProbeIsNothingThatATLSServerLogs(t *testing.T) {
 	}
 }
 
-// freeAddress returns a loopback address at which nobody listens.
+// freeAddress returns a loopback address without a listener.
 func freeAddress(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

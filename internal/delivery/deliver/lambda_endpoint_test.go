@@ -21,16 +21,15 @@ import (
 	"tendril/queue"
 )
 
-// endpoint is a Lambda service of our own, on loopback: answer is called for each
-// call of the function, which counts as its run.
+// endpoint is a fake Lambda service on loopback. answer is called for each invocation, and counts as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
 	mu  sync.Mutex
-	ran map[string]int // how often each message was in an event
+	ran map[string]int // number of events with each message
 }
 
-// ServeHTTP serves Invoke.
+// ServeHTTP implements the Invoke API.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var event events.SQSEvent
 	if r.Method != http.MethodPost || r.URL.EscapedPath() != "/2015-03-31/functions/resize/invocations" ||
@@ -89,7 +88,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	return l
 }
 
-// returning answers as Lambda does for a function that ended.
+// returning answers like Lambda after a run of the function.
 func returning(payload string, functionError ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
@@ -100,7 +99,7 @@ func returning(payload string, functionError ...string) func(http.ResponseWriter
 	}
 }
 
-// refusing answers as Lambda does when it does not run a function.
+// refusing answers like Lambda when it does not run a function.
 func refusing(status int, code, members string, header ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("Content-Type", "application/json")
@@ -113,7 +112,7 @@ func refusing(status int, code, members string, header ...string) func(http.Resp
 	}
 }
 
-// raw answers with these bytes and closes the connection.
+// raw writes these bytes and closes the connection.
 func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -125,8 +124,8 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// The outcomes over real HTTP and the SDK's own client: each message is in at most
-// one event, and none is done that the function did not vouch for.
+// Results with real HTTP and the SDK's client: each message is in at most one event, and is done only if the function
+// confirmed it.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
@@ -134,7 +133,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		name   string
 		answer func(http.ResponseWriter, events.SQSEvent)
 		want   string // one letter per message
-		reason string // of the first that is not done
+		reason string // of the first message that is not done
 	}{
 		{"success", returning(`{"batchItemFailures":[]}`), "DDD", ""},
 		{"success of an unknowing function", returning(`"ok"`), "DDD", ""},
@@ -200,7 +199,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 			})
 			results := l.DeliverBatch(t.Context(), messages("a", "b", "c"))
 			if strings.HasPrefix(test.name, "slow") {
-				hold <- struct{}{} // the function ends after all
+				hold <- struct{}{} // the function returns after all
 			}
 			if got := outcomes(results); got != test.want {
 				t.Errorf("got %s, want %s: %q %v", got, test.want, results[0].Reason, results[0].Err)
@@ -221,8 +220,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns fails the test unless each message was in one event; one that was refused
-// for its size may come again in a smaller one, for it did not run.
+// wantRuns checks that each message was in one event. After a refusal for size it may be in a smaller one too,
+// because it did not run.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()
@@ -254,9 +253,8 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint that answers, refuses and cuts at random, over kept connections: each
-// message is in at most one event, what is done was vouched for, and what is
-// unreached was in none.
+// The endpoint answers, refuses and cuts connections at random, with connection reuse: each message is in at most one
+// event, done messages were confirmed, and unreached ones were in no event.
 func TestOneInvocationPerMessage(t *testing.T) {
 	const rounds, senders = 150, 4
 	var mu sync.Mutex
@@ -279,7 +277,7 @@ func TestOneInvocationPerMessage(t *testing.T) {
 			returning(`{}`, "Unhandled")(w, event)
 		case 5:
 			returning(`{"batchItemFailures":[{}]}`)(w, event)
-		case 4: // an answer after which the connection is closed unannounced
+		case 4: // a complete answer, then the connection is closed without notice
 			raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull")(w, event)
 		default:
 			returning(`null`)(w, event)

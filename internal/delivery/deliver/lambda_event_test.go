@@ -20,7 +20,6 @@ import (
 
 const jobsARN = "arn:aws:sqs:us-east-2:123456789012:jobs"
 
-// render returns the event of ms.
 func render(t testing.TB, ms ...*queue.Message) []byte {
 	t.Helper()
 	l, err := NewLambda(&function{}, jobsARN)
@@ -34,7 +33,7 @@ func render(t testing.TB, ms ...*queue.Message) []byte {
 	return event
 }
 
-// The event of a message, byte for byte: its digests are those that other programs give.
+// The exact event of a message, with digests computed by other programs.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""),
@@ -57,7 +56,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// What a message does not have is not there, as in the event of the specification.
+// Missing properties are omitted, as in the specification's event.
 func TestEventOfABareMessage(t *testing.T) {
 	t.Parallel()
 	got := string(render(t, &queue.Message{ID: "a", ReceiptHandle: "r", Body: "Test message.", ReceiveCount: 1},
@@ -75,7 +74,7 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// The digest that Amazon's own clients compute of these attributes.
+// The digest that Amazon's own clients compute for these attributes.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})
@@ -112,7 +111,7 @@ func drawMessage(t *rapid.T) *queue.Message {
 	return m
 }
 
-// record is what the public event type should hold of m.
+// record returns m as the public event type.
 func record(m *queue.Message) events.SQSMessage {
 	sum := md5.Sum([]byte(m.Body))
 	r := events.SQSMessage{
@@ -150,7 +149,7 @@ func record(m *queue.Message) events.SQSMessage {
 	return r
 }
 
-// The public Go type for events holds just what was sent, whatever that was.
+// The public Go type for events contains exactly the message, whatever its content.
 func TestPublicTypeReadsEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -193,7 +192,7 @@ func TestEstimateIsEnough(t *testing.T) {
 		queue.Attribute{Name: "c", Type: "Binary", Value: base64.StdEncoding.EncodeToString(make([]byte, 500))})
 	m.GroupID, m.DedupID, m.SequenceNumber = "group", "dedup", "18849496460467696128"
 	if event := render(t, m, m, m); cap(event) > 2*len(event)+2000 ||
-		cap(event) < len(eventStart)+len(eventEnd)+3*recordSize(m) { // it never grew
+		cap(event) < len(eventStart)+len(eventEnd)+3*recordSize(m) { // the buffer was not reallocated
 		t.Errorf("room for %d bytes was made, %d were needed", cap(event), len(event))
 	}
 }

@@ -32,7 +32,7 @@ func TestReplies(t *testing.T) {
 		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[]}"}`, done}, {`{"body":"batchItemFailures"}`, done},
 		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
-		// All done, and somebody should know.
+		// All done, with a note.
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		{`{"statusCode":200,"body":"{\"batch_item_failures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		// Some failed.
@@ -40,7 +40,7 @@ func TestReplies(t *testing.T) {
 		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
 		{`{"batchItemFailures":[{"itemIdentifier":"\u0062","why":{"itemIdentifier":"c"}}]}`, ".F."},
 		{`{"\u0062atchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"},{"itemIdentifier":"c"}]}`, "FFF"},
-		// Not to be relied upon.
+		// Unreliable.
 		{`{"batchItemFailures":[{"itemIdentifier":"x"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"A"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`, twice},
@@ -87,7 +87,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// marks shows which messages failed.
+// marks marks failed messages.
 func marks(failed map[string]bool, ids ...string) (b string) {
 	for _, id := range ids {
 		if failed[id] {
@@ -99,7 +99,7 @@ func marks(failed map[string]bool, ids ...string) (b string) {
 	return b
 }
 
-// A message id that a batch holds twice is one message: both fail.
+// A message ID that occurs twice in a batch is one message: both fail.
 func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	reply := queue.Invocation{Status: 200, Payload: []byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)}
@@ -109,8 +109,8 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// Whatever a function returns, nothing panics; a message is done only when the reply
-// is JSON, and never when it names it as failed in the way that a plain reader sees.
+// Whatever a function returns, reading it does not panic. A message is done only if the reply is JSON, and never if a
+// simple parser finds it reported as failed.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

@@ -27,7 +27,7 @@ type function struct {
 	check  error
 
 	mu    sync.Mutex
-	calls [][]string // the ids in each event
+	calls [][]string // IDs in each event
 }
 
 // Invoke runs the script.
@@ -50,7 +50,7 @@ func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error)
 	return f.answer(n, event, len(payload))
 }
 
-// Check says what it was told to.
+// Check returns the configured error.
 func (f *function) Check(context.Context) error { return f.check }
 
 func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
@@ -90,7 +90,7 @@ func failing(ids ...string) Invocation {
 	return Invocation{Status: 200, Payload: payload}
 }
 
-// outcomes shows one letter for each result.
+// outcomes returns a letter per result.
 func outcomes(results []queue.Result) string {
 	b := ""
 	for _, r := range results {
@@ -100,7 +100,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery fails the test unless delivering ms ends so, with these events.
+// wantDelivery delivers ms, and checks the results and events.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -311,7 +311,7 @@ func TestLambdaBatch(t *testing.T) {
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), nil), "")
 }
 
-// Whatever a function returns, it is the service that says whether it failed.
+// The service, not the reply, determines whether the function failed.
 func TestReturnedErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{`{"errorMessage":"m","errorType":"E"}`, `{"errorMessage":"m"}`, `[]`, `null`} {
@@ -348,7 +348,6 @@ func TestFIFOGroups(t *testing.T) {
 	// On a standard queue a group is a tenant and has no order.
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), ms), "FDDDD", "1 2 3 4 5")
-	// Without a group there is none.
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), messages("1", "2")), "FD", "1 2")
 }
@@ -376,7 +375,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			ms = append(ms, large(name, 2<<20))
 		}
 		results := newLambda(t, f).DeliverBatch(t.Context(), ms)
-		// "c" is not in the first event: what that says of it is not to be relied upon.
+		// "c" is not in the first event, so that event's report about it is unreliable.
 		wantDelivery(t, f, results, "FFFDF", "a b", "c d", "e")
 	})
 	t.Run("one too large", func(t *testing.T) {
@@ -436,9 +435,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// Whatever sizes, groups and answers there are: no message runs twice, what is done
-// was in an event that ran and was not reported, and within a group nothing is done
-// or run behind what is not.
+// With any sizes, groups and replies: no message runs twice, done messages were in an event that ran and were not
+// reported, and no message of a group is done or run behind one that is not done.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// An app that closes, cuts and breaks off at random: each delivery is at most one
-// POST, what is Done was posted and answered, and what is Unreached was not posted.
+// The app randomly closes and cuts connections: each delivery is at most one POST, Done messages were posted and
+// answered, and Unreached ones were not posted.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
 	const messages, senders = 2000, 8
@@ -29,16 +29,16 @@ func TestOnePostPerDelivery(t *testing.T) {
 			answered[id] = fate < 8
 			mu.Unlock()
 			switch fate {
-			case 9: // cut
+			case 9: // incomplete head
 				c.Conn.(*net.TCPConn).SetLinger(0)
 				return
-			case 8: // break off
+			case 8: // incomplete body
 				c.write(ok200[:len(ok200)-2])
 				return
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // close while the next message may be on its way
+			case 7: // close while the next message may be in flight
 				spin(rand.IntN(20000))
 				return
 			case 6:
@@ -85,7 +85,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// spin passes a little time without a timer, whose steps are too coarse here.
+// spin waits for a moment without a timer, which would be too coarse.
 func spin(n int) {
 	for i := range n {
 		_ = strconv.Itoa(i)

@@ -101,7 +101,6 @@ func TestNamesThatAreShown(t *testing.T) {
 	}
 }
 
-// Each bad option is refused with a sentence that says what to write instead.
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
 	type options = Options

@@ -2,5 +2,5 @@
 
 package deliver
 
-// underRace: the race detector has sync.Pool drop what it is given, now and then.
+// underRace: with the race detector, sync.Pool drops values at random.
 const underRace = true

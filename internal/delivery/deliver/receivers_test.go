@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// request is a POST as a receiver's framework hands it over.
+// request is a POST as seen by a receiver's framework.
 type receivedRequest struct {
 	*http.Request
 	body string
@@ -36,7 +36,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// fromDaemon is the test that receivers make before they trust a request.
+// fromDaemon is a check with which receivers recognize the daemon.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -64,7 +64,7 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// What receivers in use test for before they do the work; each case is one of them.
+// Each case is the check of a receiver in use.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`
@@ -156,7 +156,7 @@ func TestReceivers(t *testing.T) {
 			t.Parallel()
 			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
-				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // the server takes it out
+				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // the server removes it
 				err := test.checks(receivedRequest{r, string(body)})
 				if r.Method != http.MethodPost || r.RequestURI != test.reached || string(body) != test.body {
 					err = fmt.Errorf("%s %s with body %q", r.Method, r.RequestURI, body)

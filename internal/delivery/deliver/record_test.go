@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// TestExchangesAreRecordedForWhoAsks: the request as the app got it and the answer as it wrote it, whatever its status,
-// without the values of headers that may hold secrets.
+// TestExchangesAreRecordedForWhoAsks compares recorded exchanges with the request and response at the app, for any
+// status, with secret header values hidden.
 func TestExchangesAreRecordedForWhoAsks(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)

@@ -13,11 +13,11 @@ import (
 	"tendril/queue"
 )
 
-const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // published as an example
+const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // a published example
 
 func signing(o *Options) { o.SigningKeys = []string{signingSecret} }
 
-// received is what an app got, verified as a receiver would.
+// received is a POST verified by a receiver.
 type received struct {
 	id, timestamp, signature string
 	err                      error
@@ -34,8 +34,8 @@ func verify(t testing.TB, p post) received {
 		receiver.VerifyIgnoringTimestamp([]byte(p.body), h)}
 }
 
-// TestEachAttemptIsSignedAnew: the id stays, and the time and the signature are those of the attempt. A scheduled run
-// has no body, and is signed all the same.
+// TestEachAttemptIsSignedAnew checks that the ID stays the same, and that time and signature are the attempt's. A
+// scheduled run is signed without a body.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 	})
 }
 
-// TestIDIsSignedAsItIsSent: also one that no header can carry.
+// TestIDIsSignedAsItIsSent includes IDs that need escaping in a header.
 func TestIDIsSignedAsItIsSent(t *testing.T) {
 	t.Parallel()
 	var got received
@@ -82,7 +82,7 @@ func TestIDIsSignedAsItIsSent(t *testing.T) {
 	}
 }
 
-// TestBatchIsSigned: under an id of its own, which is the same for the same messages.
+// TestBatchIsSigned checks that a batch has its own ID, which is the same for the same messages.
 func TestBatchIsSigned(t *testing.T) {
 	t.Parallel()
 	var got []received
@@ -116,7 +116,6 @@ func TestBadSigningKeyIsRefused(t *testing.T) {
 	}
 }
 
-// TestHeadWithAndWithoutSignatureAllocatesNothing: what is off costs nothing, and what is on leaves no garbage.
 func TestHeadWithAndWithoutSignatureAllocatesNothing(t *testing.T) {
 	if underRace {
 		t.Skip("pools lose what they hold under the race detector")

@@ -14,8 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSamplesOfThePageVerify runs the samples of docs/signing.md on a request that was signed here, and on requests
-// that were changed after that.
+// TestSamplesOfThePageVerify runs the samples of docs/signing.md with a signed request and with modified ones.
 func TestSamplesOfThePageVerify(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/signing.md")
@@ -102,7 +101,7 @@ type signedRequest struct {
 	Body    string            `json:"body"`
 }
 
-// signedRequests are requests, as JSON, and what is to be said of each. The first is as it was sent.
+// signedRequests returns requests as JSON with the expected verdicts. The first one is unmodified.
 func signedRequests(t *testing.T) (cases, want string) {
 	t.Helper()
 	const other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

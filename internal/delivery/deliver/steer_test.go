@@ -84,12 +84,12 @@ func FuzzReadSteering(f *testing.F) {
 	})
 }
 
-// answerWith is an answer with a status, some headers and a body.
+// answerWith returns a response.
 func answerWith(status, headers, body string) string {
 	return "HTTP/1.1 " + status + " X\r\n" + headers + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// What the app says goes before its status, and nothing goes before an answer that broke off.
+// The app's instruction takes precedence over its status, but not over an incomplete response.
 func TestAppSteersTheOutcome(t *testing.T) {
 	t.Parallel()
 	terminal, err := ParseStatusSet("400,422")
@@ -164,7 +164,7 @@ func alwaysAnswerAndClose(answer string) func(*appConn) {
 	}
 }
 
-// An app that asks for more time gets it, from an informational answer on or while it streams its success.
+// An app that asks for more time gets it after an informational response, or while it streams its success.
 func TestAppExtendsItsTime(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second
@@ -212,7 +212,7 @@ func TestAppExtendsItsTime(t *testing.T) {
 			if r.Duration != tt.took {
 				t.Errorf("%s: took %v, want %v", tt.name, r.Duration, tt.took)
 			}
-			// The next delivery has the usual time again.
+			// The next delivery has the usual timeout again.
 			if r.Outcome == queue.Done {
 				if next := deliver(h, message()); next.Outcome != queue.Failed || next.Duration > idle+time.Second {
 					t.Errorf("%s: then %+v", tt.name, next)

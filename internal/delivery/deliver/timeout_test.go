@@ -23,7 +23,7 @@ func (c *appConn) drip(pause time.Duration, parts ...string) {
 // wait keeps the connection open until the other side closes it.
 func (c *appConn) wait() { io.Copy(io.Discard, c.buf) }
 
-// Time runs virtually here: durations are exact.
+// Durations are exact in virtual time.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second
@@ -94,7 +94,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// What a long message's way out counts for.
+// Progress of sending a long message counts as activity.
 func TestTimeoutsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	const parts = 5
@@ -146,7 +146,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 	}
 }
 
-// A context that ends ends the delivery, whatever it waits for.
+// A context that ends also ends the delivery, whatever it waits for.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	silent := func(c *appConn) { c.read(); c.wait() }
@@ -190,7 +190,7 @@ func TestContextEnds(t *testing.T) {
 				m.Body = strings.Repeat("x", test.size)
 				r := h.Deliver(ctx, m)
 				outcome := queue.Failed
-				if test.name == "within a long message" { // the pipe takes nothing
+				if test.name == "within a long message" { // the pipe accepts nothing
 					outcome, reason = queue.Unreached,
 						map[bool]string{false: "stopped", true: "deadline passed"}[late]+" before anything was sent"
 				}
@@ -206,7 +206,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// A context that ends after the delivery does not touch the kept connection.
+// A context that ends after the delivery does not affect the kept connection.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })

@@ -46,8 +46,8 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// TestKeysThatLeaveTheBucket: a proxy that normalises paths makes "b/../other/k" an
-// object of another bucket; nothing is fetched then.
+// TestKeysThatLeaveTheBucket: a proxy that normalizes paths turns "b/../other/k" into an object of another bucket, so
+// nothing must be fetched.
 func TestKeysThatLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	for key, leaves := range map[string]bool{
@@ -70,7 +70,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 	}
 }
 
-// fetchFunc is called with the key of what is fetched, which is empty.
+// fetchFunc is called with the key, and returns empty payloads.
 type fetchFunc func(key string)
 
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {
@@ -109,7 +109,7 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// pointerTo returns a pointer as the extended client writes it.
+// pointerTo returns a pointer like the extended client's.
 func pointerTo(bucket, key string) string {
 	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key}})
@@ -120,7 +120,7 @@ func pointerTo(bucket, key string) string {
 type fakeS3 struct {
 	objects map[string]string
 	fetched []string
-	// ignoresLimit returns objects whatever their size.
+	// ignoresLimit returns objects of any size.
 	ignoresLimit bool
 }
 

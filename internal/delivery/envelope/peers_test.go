@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is one message as testdata/peers.py prints it.
+// received is a message printed by testdata/peers.py.
 type received struct {
 	Kind, Body, Topic, Key, Object string
 	Attributes                     map[string]struct{ Type, Value string }
@@ -29,8 +29,7 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// TestMessagesOfForeignImplementations unwraps messages of moto's SNS and of the
-// public extended client.
+// TestMessagesOfForeignImplementations unwraps messages of moto's SNS and of the public extended client.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
@@ -68,8 +67,7 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 	}
 }
 
-// peers runs the script and returns its messages. It skips the test without the
-// needed Python packages.
+// peers runs the script and returns its messages. It skips the test without the needed Python packages.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
 	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",

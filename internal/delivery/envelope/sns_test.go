@@ -118,8 +118,7 @@ func TestOtherBodiesAreUnchanged(t *testing.T) {
 	}
 }
 
-// FuzzSNS: the given message is never changed, and the result is a valid SQS
-// message.
+// FuzzSNS checks that the given message is not modified, and that the result is a valid SQS message.
 func FuzzSNS(f *testing.F) {
 	f.Add(notificationWith(
 		`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))

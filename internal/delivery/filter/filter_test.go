@@ -22,13 +22,13 @@ func parse(t testing.TB, pattern string) *Filter {
 
 func withBody(body string) *queue.Message { return &queue.Message{Body: body} }
 
-// TestBodies: the operators of EventBridge on bodies of JSON, each with what matches and what does not. The sources are
-// the pages "Comparison operators for use in event patterns" of EventBridge and "Control which events Lambda sends to
-// your function" of AWS Lambda.
+// TestBodies covers EventBridge's operators on JSON bodies, with matching and other values. Sources: "Comparison
+// operators for use in event patterns" of EventBridge and "Control which events Lambda sends to your function" of AWS
+// Lambda.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, pattern string // of the body
+		name, pattern string // for the body
 		yes, no       []string
 	}{
 		{"equals", `{"k": ["a", "b"]}`, []string{`{"k":"a"}`, ` {"x":{"k":1}, "k" : "b"}`},
@@ -249,7 +249,7 @@ func TestLargestPatterns(t *testing.T) {
 	parse(t, long+strings.Repeat(" ", maxPattern-len(long)))
 }
 
-// FuzzLookUp: what is found in an object is what encoding/json finds.
+// FuzzLookUp compares lookUp with encoding/json.
 func FuzzLookUp(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"}"}], "b\u0000":"\"","a":{"c":[]}}`, "a")
 	f.Add("{\"\\ud800\":\"\xff\",\"x\":-1.5e3 }", "\ufffd")
@@ -279,8 +279,8 @@ func FuzzLookUp(f *testing.F) {
 	})
 }
 
-// FuzzParse: a pattern is refused with its place, or decides about any message; and of two messages with the same JSON
-// it decides alike.
+// FuzzParse checks that errors have a position, that patterns match or reject any message, and that messages with the
+// same JSON match alike.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"body": {"k": ["a", 1, null, true, {"prefix": "x"}], "$or": [{"a": [{"exists": false}]}, {"b": [2]}]}}`,
 		`{"k": ["a", {"k": 1}], "a": {}}`)
@@ -308,7 +308,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkMatch measures one message of 300 bytes.
+// BenchmarkMatch matches one message of 300 bytes.
 func BenchmarkMatch(b *testing.B) {
 	f := parse(b, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]}}}`)
 	m := withBody(`{"text":"` + strings.Repeat("x", 200) + `","order":{"id":"x","total":12.5,"kind":"order"},"n":5}`)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The race detector has sync.Pool drop values now and then, and they are allocated again.
+// With the race detector, sync.Pool drops values at random, which are then allocated again.
 
-// TestMatchMakesNoValues: a message is looked at without an allocation but that of its body as bytes.
+// TestMatchMakesNoValues checks that Match allocates nothing except the body as bytes.
 func TestMatchMakesNoValues(t *testing.T) {
 	f := parse(t, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]},
 		"$or": [{"a": [1]}, {"n": [{"numeric": [">", 1]}]}]}}`)

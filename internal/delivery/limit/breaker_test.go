@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The results that the tests use.
+// Results used by the tests.
 var (
 	success       = queue.Result{Outcome: queue.Done, Status: 200}
 	serverError   = queue.Result{Status: 500}
@@ -24,7 +24,7 @@ var (
 	unsent        = queue.Result{Unsent: true, Err: io.EOF}
 )
 
-// harness is a limiter in virtual time and the events that it reported.
+// harness is a limiter in virtual time, with the events that it reported.
 type harness struct {
 	*Limiter
 	t      *testing.T
@@ -32,7 +32,7 @@ type harness struct {
 	inWork []permitInWork
 }
 
-// permitInWork is a delivery that was allowed and has not ended.
+// permitInWork is a delivery in flight.
 type permitInWork struct {
 	startedAt time.Time
 	permit    uint64
@@ -52,7 +52,7 @@ func newHarness(t *testing.T, opts Options) *harness {
 	return h
 }
 
-// eventText is an event in one line.
+// eventText formats an event in one line.
 func eventText(event any) string {
 	switch e := event.(type) {
 	case Opened:
@@ -70,8 +70,7 @@ func eventText(event any) string {
 	return ""
 }
 
-// allow asks for one delivery and returns "", or the reason and the wait of the
-// refusal.
+// allow requests one delivery and returns "", or the reason and wait of the refusal.
 func (h *harness) allow() string {
 	h.t.Helper()
 	permit, wait, reason := h.Acquire(time.Now(), 1)
@@ -85,7 +84,7 @@ func (h *harness) allow() string {
 	return fmt.Sprint(reason, " ", wait)
 }
 
-// wantAllow asks for one delivery and compares the answer.
+// wantAllow requests one delivery and compares the answer.
 func (h *harness) wantAllow(answer string) {
 	h.t.Helper()
 	if got := h.allow(); got != answer {
@@ -225,7 +224,7 @@ func TestOpenBreakerAllowsOneTrialAndThenASlowStart(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			h.done(success, time.Millisecond)
 			for range slowStart - 1 {
-				h.done(unreached, time.Millisecond) // ignored
+				h.done(unreached, time.Millisecond)
 			}
 		}
 		if got := h.Status(); got.SlowStart != 0 || got.InWork != 0 {
@@ -269,7 +268,7 @@ func TestFailedTrialDoublesTheDelay(t *testing.T) {
 			h.wantEvents("breaker half-open: one delivery on trial", "breaker open: the trial failed, next in "+delay)
 		}
 		failing := time.Since(opened)
-		// A success closes the breaker, but the delay is reset at full concurrency only.
+		// A success closes the breaker, but the delay is reset only at full concurrency.
 		time.Sleep(time.Minute)
 		h.deliver(1, success)
 		h.wantLastEvent("breaker closed after " + (failing + time.Minute + time.Millisecond).String())
@@ -295,7 +294,7 @@ func TestDelayAboveTheMaximumStaysAsConfigured(t *testing.T) {
 	})
 }
 
-// With one delivery at once there is no slow start: the app is at full concurrency when the trial has succeeded.
+// There is no slow start for a concurrency of one: the app is at full concurrency when the trial has succeeded.
 func TestDelayIsResetByTheTrialWhereOneDeliveryRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +348,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 				if tt.want != stateHalfOpen {
 					return
 				}
-				h.wantAllow("") // another trial, because the first one proved nothing
+				h.wantAllow("") // another trial, because the first one was inconclusive
 				h.wantAllow("breaker 0s")
 				h.done(success, 0)
 				h.wantState(stateClosed)
@@ -358,8 +357,8 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 	}
 }
 
-// TestResultsFromBeforeTheOpeningAreNotTrials: a delivery that started before the
-// breaker opened and ends during the trial says nothing about the app now.
+// TestResultsFromBeforeTheOpeningAreNotTrials: a delivery that started before the breaker opened, and ends during the
+// trial, is outdated.
 func TestResultsFromBeforeTheOpeningAreNotTrials(t *testing.T) {
 	t.Parallel()
 	for _, late := range []queue.Result{success, serverError, unreached} {

@@ -25,7 +25,7 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 	}
 }
 
-// TestRefusalConsumesNothing: when one limit refuses, the others are unchanged.
+// TestRefusalConsumesNothing checks that a refusal by one limit does not affect the others.
 func TestRefusalConsumesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestRefusalConsumesNothing(t *testing.T) {
 		}
 		h.done(success, 0)
 		h.done(success, 0)
-		h.deliver(8, serverError) // the 50 refusals cost none of the 10 that were saved up
+		h.deliver(8, serverError) // the 50 refusals consumed none of the burst of 10
 		h.wantState(stateOpen)    // 8 of 10
 		for range 50 {
 			if got := h.allow(); got[:7] != "breaker" {
@@ -155,8 +155,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures: an app that rejects requests
-// at once must not look fast, and one that hangs must look slow.
+// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures: an app that rejects requests at once must not appear fast, and
+// one that hangs must appear slow.
 func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -209,7 +209,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// The mean duration moves by a thirty-second of the difference: here from 1 ms to 2.
+// The mean duration moves by a thirty-second of the difference, here from 1 ms to 2.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

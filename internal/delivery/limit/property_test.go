@@ -12,23 +12,22 @@ import (
 	"tendril/queue"
 )
 
-// modelCheck is a limiter under random use and a simple model of it.
+// modelCheck compares a limiter under random use with a simple model.
 type modelCheck struct {
 	*Limiter
 	t    *rapid.T
 	opts Options
-	// batches is true where deliveries may have many messages.
+	// batches: deliveries may have many messages.
 	batches bool
-	// inWork are the deliveries that were allowed and have not ended.
+	// inWork are the deliveries in flight.
 	inWork []allowedDelivery
-	// starts are the messages that started, to check the rate.
+	// starts are the started messages, for checking the rate.
 	starts []messageStart
 	// state and trialAt follow the events; generation counts them.
 	state      string
 	trialAt    time.Time
 	generation int
-	// trials counts the trials of this generation, ignored those without a result
-	// that counts.
+	// trials counts the trials of this generation, ignored those without a conclusive result.
 	trials, ignored int
 }
 
@@ -62,7 +61,7 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// allow asks for a delivery and checks every property of the answer.
+// allow requests a delivery and checks every property of the answer.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -90,7 +89,7 @@ func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	return true, wait, reason
 }
 
-// checkCounts compares the number of deliveries in work with every limit of it.
+// checkCounts compares the number of deliveries in flight with every limit.
 func (c *modelCheck) checkCounts() {
 	s := c.Status()
 	if s.InWork != len(c.inWork) {
@@ -113,7 +112,7 @@ func (c *modelCheck) checkCounts() {
 	}
 }
 
-// end ends one delivery; each of its messages has a result of its own.
+// end ends one delivery; each of its messages has its own result.
 func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
@@ -148,9 +147,8 @@ func (c *modelCheck) checkRate() {
 	}
 }
 
-// TestLimitsHoldUnderRandomUse: the rate holds in every period, no delivery starts
-// above a concurrency limit, an open breaker allows nothing and then one trial, every
-// refusal ends, and every place becomes free again.
+// TestLimitsHoldUnderRandomUse checks that the rate holds in every period, no delivery starts above a concurrency
+// limit, an open breaker allows nothing and then one trial, refusals do not last forever, and every slot is freed.
 func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -187,7 +185,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 			c.recover()
 		})
 	}
-	// One round of a short run has few checks and may miss rare states.
+	// A short run has few checks and may miss rare states.
 	const rounds = 50
 	for range rounds {
 		if rapid.Check(t, property); t.Failed() || unseen(seen) == nil {
@@ -199,7 +197,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	}
 }
 
-// unseen returns the reasons and states that a run must meet and did not.
+// unseen returns the reasons and states that a run must reach and did not.
 func unseen(seen map[string]int) (missing []string) {
 	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
@@ -209,7 +207,7 @@ func unseen(seen map[string]int) (missing []string) {
 	return missing
 }
 
-// recover has the app succeed again: every delivery must be allowed once more.
+// recover makes the app succeed again: every delivery must then be allowed.
 func (c *modelCheck) recover() {
 	c.checkRate()
 	for len(c.inWork) > 0 {
@@ -235,8 +233,7 @@ func (c *modelCheck) recover() {
 	}
 }
 
-// TestConcurrentUse has many workers share one limiter: in the end nothing is in
-// work.
+// TestConcurrentUse shares one limiter among many workers, and checks that nothing is in flight at the end.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

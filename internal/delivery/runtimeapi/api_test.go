@@ -16,13 +16,12 @@ import (
 	"time"
 )
 
-// Each step is one post of a function that has an invocation; the last that is
-// accepted is the outcome.
+// Each step is a POST of a function with an invocation; the last accepted one determines the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
 	type step struct {
-		path, body string // ID in the path is the id of the invocation
+		path, body string // ID in the path stands for the invocation's ID
 		header     []string
 		status     int
 		says       string
@@ -103,8 +102,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// aws-lambda-go reports in a trailer that the function failed while its response
-// was being read.
+// aws-lambda-go reports in a trailer that the function failed while its response was being read.
 func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -153,8 +151,7 @@ func TestPayloadTooLarge(t *testing.T) {
 	})
 }
 
-// A function that asks for more while it owes an answer is refused: what it was
-// given is not given twice.
+// A function that asks for more while it owes an answer is refused: its invocation is not assigned twice.
 func TestNextWhileOwing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,8 +170,7 @@ func TestNextWhileOwing(t *testing.T) {
 	})
 }
 
-// A request that names another host comes from a page that made its own name
-// point here.
+// A request for another host comes from a page whose domain resolves to this machine.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +189,7 @@ func TestForeignHost(t *testing.T) {
 	})
 }
 
-// A client may break off its wait and come back; one that does not is replaced.
+// A client may interrupt its wait and come back; otherwise it is replaced.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +197,7 @@ func TestHangUp(t *testing.T) {
 			if f.number > 1 {
 				return echo(f)
 			}
-			for range 2 { // a client with a short patience
+			for range 2 { // a client with a short timeout
 				ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 				if resp, err := f.get(ctx); err == nil {
 					resp.Body.Close()
@@ -226,7 +222,7 @@ func TestHangUp(t *testing.T) {
 	})
 }
 
-// One that comes back in time goes on as if nothing had been.
+// A process that comes back in time continues normally.
 func TestHangUpAndComeBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +244,7 @@ func TestHangUpAndComeBack(t *testing.T) {
 	})
 }
 
-// Two waits of one process: the later counts, and one invocation is one answer.
+// If a process waits twice, the later wait counts, and one invocation gets one answer.
 func TestSecondWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -267,8 +263,8 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a pool with one idle process that was just handed the first of
-// two invocations, and has not seen it.
+// assigned returns a pool with one idle process that was assigned the first of two invocations and has not received
+// it.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -279,7 +275,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 		p.waiting = append(p.waiting, &invocation{id: id, outcome: make(chan outcome, 1), limit: time.Minute})
 	}
 	inv := p.waiting[0]
-	p.dispatch() // the pool is not started: nothing else happens
+	p.dispatch() // the pool is not started, so nothing else happens
 	if inst.current != inv || inst.phase != busy || len(p.waiting) != 1 {
 		t.Fatalf("assigned %+v", inst.current)
 	}
@@ -287,8 +283,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	return p, inst, inv
 }
 
-// An invocation meant for a process that ended in that moment was not run, and
-// waits for the next, in front.
+// An invocation assigned to a process that ends at that moment was not run, and becomes the first in the queue.
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -298,7 +293,7 @@ func TestAssignedToADeadProcess(t *testing.T) {
 	}
 }
 
-// So does one meant for a process that hung up in that moment.
+// The same applies if the process hung up.
 func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -308,7 +303,7 @@ func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	}
 }
 
-// If it asks again before that was seen, it gets the same one.
+// If the process asks again before that is noticed, it gets the same invocation.
 func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -317,13 +312,13 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	if !allowed || len(offer) != 1 || inst.current != inv || inst.phase != busy {
 		t.Errorf("allowed %v, phase %v, current %+v", allowed, inst.phase, inst.current)
 	}
-	p.hangUp(inst, old) // the news of the first wait come late
+	p.hangUp(inst, old) // the end of the first wait is noticed late
 	if inst.phase != busy || <-offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}
 }
 
-// One that hung up while the pool is stopping is not run any more.
+// If the process hung up while the pool is stopping, the invocation is not run.
 func TestAssignedWhileStopping(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -336,8 +331,8 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// Whatever functions do: every Invoke comes back once, no invocation is seen
-// twice, there are never more processes than allowed, and none is left.
+// Whatever functions do: every Invoke returns once, no invocation is received twice, and the number of processes
+// stays within the limit and drops to zero.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkInvoke is one invocation after the other of a real process that
-// answers at once: what the Runtime API costs.
+// BenchmarkInvoke measures the cost of the Runtime API: sequential invocations of a real process that answers at
+// once.
 func BenchmarkInvoke(b *testing.B) {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("function", "")})
 	if err != nil {

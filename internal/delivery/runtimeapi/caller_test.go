@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// A refused program gets no invocation, answers none, and is told of the first time and
-// the tenth.
+// A refused program can neither receive nor answer invocations. The first and tenth refusals are reported.
 func TestForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestForeignClientsAreRefused(t *testing.T) {
 	})
 }
 
-// Connections of a program that sends nothing are closed for new ones.
+// Idle connections are closed for new ones.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > time.Second { // they had a moment each to begin a request
+		if after := time.Since(began); after > time.Second { // each had a moment to start a request
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {
@@ -94,7 +93,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	})
 }
 
-// runtimeOf is the base of the URLs of a function's Runtime API.
+// runtimeOf returns the base URL of a function's Runtime API.
 func runtimeOf(t *testing.T, p *Pool) string {
 	t.Helper()
 	var env []string
@@ -104,7 +103,7 @@ func runtimeOf(t *testing.T, p *Pool) string {
 	return "http://" + lookup(env, "AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/"
 }
 
-// status asks as a program of its own, and returns the status of the answer.
+// status sends a request from another program and returns the response status.
 func (s foreignClient) status(t *testing.T, url, body string) string {
 	t.Helper()
 	cmd := exec.Command(s.program)
@@ -117,13 +116,13 @@ func (s foreignClient) status(t *testing.T, url, body string) string {
 	return string(out)
 }
 
-// foreignClient is a program of this user, or of another.
+// foreignClient runs a program as this user or as another.
 type foreignClient struct {
 	program string
 	as      *syscall.Credential
 }
 
-// playForeignClient asks the Runtime API of a function that did not start it.
+// playForeignClient calls the Runtime API of a function that did not start it.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -133,10 +132,10 @@ func playForeignClient() int {
 	return 0
 }
 
-// answerTime bounds the wait for what a broken API would never do: an invocation that nobody refuses is waited for.
+// answerTime limits the wait for a response that a broken API would never give.
 const answerTime = 30 * time.Second
 
-// ask gets, or posts a body that is not empty, and returns the status.
+// ask sends a GET, or a POST if the body is not empty, and returns the status.
 func ask(url, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerTime}
 	method := http.MethodPost
@@ -156,9 +155,8 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// Whoever is not of the function's processes is refused: this one, another one of the
-// same user, another user, and another process of the same function. What a shell of the
-// function starts is not.
+// Programs outside the function's processes are refused: this process, another one of the same user, another user's,
+// and another process of the same function. Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -199,7 +197,7 @@ func TestRealForeignClientsAreRefused(t *testing.T) {
 	first.conn.Write([]byte("x"))
 }
 
-// What children of a shell ask is asked by the function.
+// Requests of a shell's children are the function's.
 func TestRealChildrenMayAsk(t *testing.T) {
 	t.Parallel()
 	p := runPool(t, Options{
@@ -211,7 +209,7 @@ func TestRealChildrenMayAsk(t *testing.T) {
 	}
 }
 
-// A function of another user reaches its API.
+// A function running as another user can reach its API.
 func TestRealUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -253,7 +251,7 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// copySelf puts this program where everybody may run it.
+// copySelf copies this program to a location where every user can run it.
 func copySelf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "function")
@@ -262,7 +260,7 @@ func copySelf(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "function")
-	copied := exec.Command("cp", os.Args[0], file) // nothing that is started meanwhile has it open
+	copied := exec.Command("cp", os.Args[0], file) // prevents processes started meanwhile from holding it open
 	if err := errors.Join(os.Chmod(dir, 0o755), copied.Run()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Exit is how one process ended.
+// Exit describes how a process ended.
 type Exit = supervisor.Exit
 
-// fakeHost runs functions that are goroutines, over connections in memory, so
-// that all of a pool but the real processes happens in virtual time.
+// fakeHost runs functions as goroutines with connections in memory, so that everything except real processes can be
+// tested in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 
@@ -31,7 +31,7 @@ type fakeHost struct {
 	alive     int
 	mostAlive int
 	startErr  error
-	hold      chan struct{} // what a start waits for; nil for nothing
+	hold      chan struct{} // a start waits for it unless nil
 	closed    bool
 	signals   []syscall.Signal
 }
@@ -93,14 +93,14 @@ func (h *fakeHost) close() {
 	h.closed = true
 }
 
-// started is how many processes there have been.
+// started returns the number of processes started so far.
 func (h *fakeHost) started() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.starts)
 }
 
-// function is a process of the fake host, and what it can do.
+// function is a process of the fake host.
 type function struct {
 	host    *fakeHost
 	number  int // of the start, from 1
@@ -115,7 +115,7 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
-	// disowned: its requests are taken for those of another program.
+	// disowned: its requests appear to be another program's.
 	disowned atomic.Bool
 }
 
@@ -152,7 +152,7 @@ func (f *function) Reap() Exit {
 	return f.exit
 }
 
-// event is an invocation as the function sees it.
+// event is an invocation as received by the function.
 type event struct {
 	id     string
 	header http.Header
@@ -193,8 +193,7 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// post posts to a path below /2018-06-01/runtime and returns the status and the
-// body of the answer; 0 when there is none.
+// post posts to a path below /2018-06-01/runtime and returns the status and body of the response; 0 without one.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))
@@ -221,7 +220,7 @@ func (f *function) sleep(d time.Duration) {
 	}
 }
 
-// serve answers every invocation with what handle returns, until the end.
+// serve answers every invocation with handle's result until the process ends.
 func (f *function) serve(handle func(e event) string) Exit {
 	for {
 		e, err := f.next()
@@ -236,10 +235,10 @@ func (f *function) serve(handle func(e event) string) Exit {
 	}
 }
 
-// echo answers with what it was sent.
+// echo answers with the payload.
 func echo(f *function) Exit { return f.serve(func(e event) string { return string(e.body) }) }
 
-// memoryListener is a listener whose connections are pipes in memory.
+// memoryListener is a listener for in-memory connections.
 type memoryListener struct {
 	address string
 	conns   chan net.Conn

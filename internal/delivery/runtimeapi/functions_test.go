@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// buildFunctions builds Go functions into a folder, each named after its own.
+// buildFunctions builds Go functions into a folder, named after their own.
 func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,7 +28,7 @@ func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	return dir
 }
 
-// event is an SQS event with one record for each pair of an id and a body.
+// event returns an SQS event with a record for each pair of an ID and a body.
 func sqsEvent(pairs ...string) string {
 	type record struct {
 		ID     string `json:"messageId"`
@@ -43,7 +43,7 @@ func sqsEvent(pairs ...string) string {
 	return string(text)
 }
 
-// Functions built on the public Go library.
+// Functions built with the public Go library.
 func TestGoFunction(t *testing.T) {
 	t.Parallel()
 	bin := buildFunctions(t, "./testdata/function", "tendril/examples/lambda-resize")
@@ -102,7 +102,7 @@ func goOutcomes(t *testing.T, program string) {
 	}
 }
 
-// The example in examples/lambda-resize does what its README says.
+// The example in examples/lambda-resize works as described in its README.
 func resizeExample(t *testing.T, program string) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "in.png"))
@@ -134,7 +134,7 @@ func resizeExample(t *testing.T, program string) {
 	}
 }
 
-// A function behind the public Python runtime client.
+// A function using the public Python runtime client.
 func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Python(t, "awslambdaric", "awslambdaric")

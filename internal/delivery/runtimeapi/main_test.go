@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes this test binary play another program.
+// roleVariable makes this test binary act as another program.
 const roleVariable = "RUNTIMEAPI_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func play(role string) int {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), roleVariable+"=function")
 		return child.Run().(*exec.ExitError).ExitCode()
-	case "child": // shows that it lives, and nothing else
+	case "child": // only connects to the observer
 		_, _ = attend()
 		select {}
 	case "pool":
@@ -54,8 +54,7 @@ func play(role string) int {
 	return 99
 }
 
-// attend tells the test that this process lives. The connection is open as long
-// as it does.
+// attend connects to the test for as long as this process lives.
 func attend() (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -64,7 +63,7 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// playFunction speaks the Runtime API and does what the payload says.
+// playFunction uses the Runtime API and does as the payload says.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
@@ -109,7 +108,7 @@ func act(how string) ([]byte, error) {
 		}
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		return nil, err
-	case "family", "hang", "leave": // has a child in its group, and one of its own
+	case "family", "hang", "leave": // starts a child in its group, and one in another group
 		for range 2 {
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), roleVariable+"=child")
@@ -150,7 +149,7 @@ func functionEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
-// observer sees which processes live.
+// observer observes which processes are alive.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -192,8 +191,7 @@ func (g *reportingChild) awaitGone() {
 	}
 }
 
-// newRealPool returns a started pool of this binary in a role. It is stopped at
-// the end of the test.
+// newRealPool returns a started pool that runs this binary in a role, and stops it at the end of the test.
 func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()

@@ -60,7 +60,7 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// What Lambda reserves cannot be set; the rest is kept as it is.
+// Lambda's reserved variables cannot be set; others are unchanged.
 func TestEnviron(t *testing.T) {
 	t.Parallel()
 	o, err := Options{Command: []string{"/bin/sh"}, Name: "resize",

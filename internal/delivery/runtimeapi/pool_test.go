@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// stop ends a pool and checks that nothing is left of it.
+// stop stops a pool and checks that nothing is left running.
 func stop(t *testing.T, p *Pool, h *fakeHost) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
@@ -29,7 +29,6 @@ func stop(t *testing.T, p *Pool, h *fakeHost) {
 	}
 }
 
-// invoke must give an answer.
 func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	t.Helper()
 	answer, err := p.Invoke(context.Background(), []byte(payload))
@@ -39,8 +38,7 @@ func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	return answer
 }
 
-// wantError checks an answer that has to be a function error of the given type,
-// with all of the words in its message.
+// wantError checks that an answer is a function error of the given type, with all of the words in its message.
 func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
@@ -84,7 +82,7 @@ func TestInvoke(t *testing.T) {
 	})
 }
 
-// The function may not have more time than its caller, and is told so.
+// The function's deadline is at most the caller's.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +194,7 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// A function that answered but never asks again is not free, and ends at the
-// time limit; its answer counts.
+// A function that answered but never asks again is killed at the time limit. Its answer counts.
 func TestTimeLimitAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,8 +247,7 @@ func TestDeathDuringAnInvocation(t *testing.T) {
 	}
 }
 
-// One invocation is answered with the failure, those behind it are told to
-// come again, and none is charged more than that.
+// One invocation gets the error and those behind it are told to retry.
 func TestInitFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,7 +286,7 @@ func TestInitFailure(t *testing.T) {
 		if errors != 1 {
 			t.Errorf("%d invocations were charged for one failure", errors)
 		}
-		time.Sleep(500*time.Millisecond + time.Second) // the pause, and the next failure, with nobody waiting
+		time.Sleep(500*time.Millisecond + time.Second) // the pause, and the next failure, with nothing waiting
 		synctest.Wait()
 		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != time.Second {
 			t.Errorf("answer %+v, want a pause of 1 s after the second failure", a)
@@ -352,7 +348,7 @@ func TestInitFailures(t *testing.T) {
 	}
 }
 
-// A start that fails is told to whoever waits for it; who comes later is put off.
+// A failed start is reported to the waiting invocation; later ones are refused.
 func TestProgramThatCannotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -378,8 +374,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	})
 }
 
-// A process that leaves while it is idle is replaced, ever more slowly when it
-// does nothing else.
+// A process that exits while idle is replaced, more and more slowly if it keeps exiting.
 func TestDeathWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -403,7 +398,7 @@ func TestDeathWhileIdle(t *testing.T) {
 	})
 }
 
-// An answer in between makes the next pause a short one again.
+// An answer in between resets the pause.
 func TestAnswerEndsTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -422,7 +417,7 @@ func TestAnswerEndsTheCount(t *testing.T) {
 	})
 }
 
-// A function that ends after each answer is not a failure.
+// A function that exits after each answer is not a failure.
 func TestOneProcessForEachInvocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -442,7 +437,7 @@ func TestOneProcessForEachInvocation(t *testing.T) {
 	})
 }
 
-// A process that is long in asking for more is not waited for.
+// Invocations do not wait for a process that is slow to ask for more.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -510,7 +505,7 @@ func TestCallerGivesUp(t *testing.T) {
 		if !slices.Equal(asked, []syscall.Signal{syscall.SIGTERM}) || h.started() != 1 {
 			t.Errorf("%d processes, signals %v: want TERM alone at first", h.started(), asked)
 		}
-		time.Sleep(2*time.Second + time.Millisecond) // the grace
+		time.Sleep(2*time.Second + time.Millisecond) // the grace period
 		if h.started() != 2 || h.mostAlive != 1 {
 			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced",
 				h.started(), h.mostAlive)
@@ -528,8 +523,8 @@ func TestStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		behave  func(f *function) Exit
 		invoked bool
-		patient time.Duration // of Stop
-		hurry   time.Duration // when there is no more grace
+		patient time.Duration // context of Stop
+		hurry   time.Duration // end of the grace periods
 		takes   time.Duration
 		answer  string // "" for an error
 		signals []syscall.Signal
@@ -588,7 +583,7 @@ func TestStop(t *testing.T) {
 					t.Errorf("Stop took %s, want %s", took, c.takes)
 				}
 				calls.Wait()
-				stop(t, p, h) // again
+				stop(t, p, h) // second call
 				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
 					t.Errorf("after the stop: %v", err)
 				}
@@ -628,7 +623,7 @@ func TestStopWithoutStart(t *testing.T) {
 	}
 }
 
-// What hangs in the kernel is named, and does not hold up the stop for ever.
+// Stop names processes that hang in the kernel, and does not wait for them forever.
 func TestStopNamesWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestRealEnvironment(t *testing.T) {
 	}
 }
 
-// Concurrency is real: N processes work at the same time.
+// Concurrency is real: N processes run at the same time.
 func TestRealConcurrency(t *testing.T) {
 	t.Parallel()
 	const n = 4
@@ -98,7 +98,7 @@ func TestRealConcurrency(t *testing.T) {
 	calls.Wait()
 }
 
-// At the time limit all that the function started is killed.
+// At the time limit, all processes started by the function are killed.
 func TestRealTimeLimit(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"function", "deaf", "wrapped"} {
@@ -120,7 +120,7 @@ func TestRealTimeLimit(t *testing.T) {
 	}
 }
 
-// What a process that ends by itself has started ends with it.
+// When a process exits, the processes that it started end too.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -128,7 +128,7 @@ func TestRealDeathLeavesNothing(t *testing.T) {
 	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
 	children := []*reportingChild{w.meet(), w.meet(), w.meet()}
-	for _, g := range children { // the one that listens ends
+	for _, g := range children { // the listening process exits
 		g.conn.Write([]byte("x"))
 	}
 	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")
@@ -156,8 +156,7 @@ func TestRealStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// When the process that runs the pool is killed, neither the function's
-// processes nor what they started live on.
+// When the process with the pool is killed, the function's processes and their children end too.
 func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for range 3 {

@@ -1,5 +1,5 @@
-// Command function is a Lambda function built on aws-lambda-go that ends its
-// invocations in many ways, as the event asks.
+// Command function is a Lambda function built with aws-lambda-go. The event selects one of many ways to end the
+// invocation.
 package main
 
 import (
