@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept takes in the messages of a receive, hidden since began. Filtered messages are deleted.
+// accept takes in the messages of a receive, hidden since began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -52,7 +52,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 	}
 }
 
-// receivedAgain replaces the receipt of a message that is already held. The message is not posted again.
+// receivedAgain replaces the receipt of a held message.
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.skip(h, true)

@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Pauses after a target refused all deliveries: the first (approximately), the longest by back-off, and the longest
-// that a target may request. A message may have to wait longer.
+// Pauses after the target throttles: about the first, the longest by back-off, the longest on request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -22,35 +21,32 @@ const (
 	probeAgain   = time.Second
 )
 
-// downAfter is how many consecutive probes of an idle app must fail before the gate closes: one failure may be a
-// coincidence.
+// downAfter is how many consecutive probes of an idle app must fail before the gate closes.
 const downAfter = 2
 
-// appMonitor closes the gate while the app refuses connections or throttles, and opens it when a probe succeeds or
-// the pause ends.
+// appMonitor closes the gate while the app is unreachable or throttles.
 type appMonitor struct {
 	core *core
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	fixed     bool               // readiness was set with Worker.Gate
+	fixed     bool               // set with Worker.Gate
 	stopProbe context.CancelFunc // nil if no prober runs
-	// outages counts how often the gate closed for AppDown since the last response to a delivery.
+	// outages counts closings of the gate since the last response.
 	outages int
-	// answered is when the app became reachable; results of deliveries started before are outdated. alive is the time
-	// of the last response or successful probe.
+	// answered is when the app became reachable; results of earlier deliveries are outdated. alive is the last
+	// response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
-// throttle tracks the pauses of an overloaded target.
 type throttle struct {
 	from, until time.Time // of the latest pause
 	count       int       // pauses since the target last accepted a message
 }
 
-// pause returns how long to pause after a delivery started at started was refused, and whether that is a new pause.
-// Deliveries started before the latest pause ended do not extend the back-off.
+// pause returns how long to pause after a throttled delivery, and whether that is a new pause. Deliveries started
+// before the latest pause ended do not extend the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -61,8 +57,7 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// throttled closes the gate after a delivery started at started was refused, and returns when to retry the message.
-// closed is false if the worker is stopping.
+// throttled closes the gate and returns when to retry the message. closed is false if the worker is stopping.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -81,7 +76,7 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	return pause, true
 }
 
-// learn updates the app's state from the result of a delivery, and reports whether the app responded.
+// learn updates the app's state from a result, and reports whether the app responded.
 func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
@@ -104,8 +99,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate and starts the prober after a delivery that sent nothing. The first probe waits longer
-// each time the app passes probes but accepts no delivery.
+// unreached closes the gate and starts the prober. The first probe waits longer each time the app passes probes but
+// accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -117,9 +112,8 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether to return a message immediately that did not reach the app. If that costs a receive,
-// only the first outage since the last response qualifies: an app that passes probes but accepts no delivery would
-// use up all receives within seconds.
+// returnable reports whether an unreached message is returned at once. If that costs a receive, this applies only in
+// the first outage since the last response: an app that only accepts probes would use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -141,7 +135,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// answers opens the gate when the app accepts connections; after an outage, deliveries start one at a time.
+// answers opens the gate; after an outage, deliveries start one at a time.
 func (a *appMonitor) answers(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -155,8 +149,7 @@ func (a *appMonitor) answers(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle probes an app without recent responses or deliveries, so that an outage is noticed before the next
-// message.
+// watchIdle probes an idle app to detect an outage before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -165,7 +158,7 @@ func (a *appMonitor) watchIdle(now time.Time) {
 	a.probe(0)
 }
 
-// probe starts a prober with its first probe after wait, unless one is running.
+// probe starts a prober, unless one is running.
 func (a *appMonitor) probe(wait time.Duration) {
 	if a.stopProbe != nil {
 		return
@@ -182,9 +175,8 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
-// prober probes the app until it responds or ctx is done.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
-	var first time.Time // start of the first probe
+	var first time.Time
 	for failures := 1; ; failures++ {
 		select {
 		case <-ctx.Done():
@@ -206,7 +198,7 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed handles the result of a probe. It returns the wait before the next one, or over if probing is finished.
+// probed returns the wait before the next probe, or over if probing is finished.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {
@@ -225,7 +217,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 		return probeAgain, false
 	}
 
-	// An idle app counts as down since its last sign of life, or since it was last monitored.
+	// An idle app counts as down since its last sign of life.
 	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)
 	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since)
 	return retryWait(failures, probeEvery, probeLimit, a.core.opts.Random()), false

@@ -7,25 +7,24 @@ import (
 	"tendril/queue"
 )
 
-// batcher collects entries of one action and returns them in tens.
+// batcher collects entries of one action for calls with up to ten of them.
 type batcher struct {
 	entries []pending
-	due     time.Time // when to send even fewer than ten entries; zero if empty
-	hold    time.Time // no call before this time, after a failed call
+	due     time.Time // when to send an incomplete batch; zero if empty
+	hold    time.Time // no call earlier, after a failed one
 	fails   int       // consecutive failed calls
 	calls   int       // in flight
 	serial  bool      // one call at a time, to keep entries in order
 	spare   []pending // buffer for the next batch
 }
 
-// maxCalls limits the calls of one action in flight. From partCalls on, another one is made only with ten entries, so
-// that entries share calls even without lingering.
+// maxCalls limits the calls in flight. From partCalls on, only full batches are sent, so that entries share calls
+// even without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
 )
 
-// put adds an entry that may wait for others until due.
 func (b *batcher) put(p pending, due time.Time) {
 	if len(b.entries) == 0 || due.Before(b.due) {
 		b.due = due
@@ -33,8 +32,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// cut removes and returns the entries of one call, or nil if none is due. The caller increments calls; returned
-// decrements it.
+// cut removes and returns the entries of one call, or nil if none is due. The caller increments calls.
 func (b *batcher) cut(now time.Time) []pending {
 	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
@@ -49,8 +47,8 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// returned records the end of a call and reuses its batch. failed means that every entry failed for a temporary
-// reason; the next call is then delayed.
+// returned records the end of a call. If failed, all entries failed for a temporary reason, and the next call is
+// delayed.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -63,7 +61,7 @@ func (b *batcher) returned(batch []pending, now time.Time, failed bool, random f
 	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next returns when to call cut again; zero if that depends on new entries or the end of a call.
+// next returns when to call cut again; zero if that depends on other events.
 func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
@@ -71,7 +69,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether a call must return before the next one. After a failure, calls are made one by one.
+// full reports whether a call must return before the next one. After a failure, calls are sequential.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:
@@ -84,7 +82,6 @@ func (b *batcher) full() bool {
 
 func (b *batcher) idle() bool { return len(b.entries) == 0 && b.calls == 0 }
 
-// shift moves the times of all entries back after a suspend.
 func (b *batcher) shift(hidden time.Duration) {
 	for i := range b.entries {
 		b.entries[i].until = b.entries[i].until.Add(-hidden)
@@ -92,15 +89,14 @@ func (b *batcher) shift(hidden time.Duration) {
 	}
 }
 
-// errorClass is the consequence of a queue error for its entry.
 type errorClass uint8
 
 const (
-	applied        errorClass = iota
-	uncertain                 // perhaps applied: no answer, or a server error
-	tryLater                  // not applied
-	refused                   // permanently, for every entry, until an operator acts
-	invalidReceipt            // the receipt is not valid, or no longer
+	applied   errorClass = iota
+	uncertain            // perhaps applied: no answer, or a server error
+	tryLater
+	refused        // permanently, until an operator acts
+	invalidReceipt // the receipt is invalid or outdated
 )
 
 func classify(err error) errorClass {
@@ -123,7 +119,7 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// entryErr returns the error of one entry. Entries without a result in the answer get errNoResult.
+// entryErr returns the error of one entry. Missing results are errors.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// callTimeout limits one delete, visibility change or dead-lettering.
 const callTimeout = 20 * time.Second
 
 // flush makes all queue calls that are due, except receives.
@@ -24,8 +23,8 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed or deliveries are aborted, returns wait until the open receives end, which would
-	// otherwise receive them again. Before Run there are neither receives nor a context of deliveries.
+	// While the gate is closed or deliveries are aborted, returns wait until no receive is open that could receive
+	// them again. Before Run there are none.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -39,8 +38,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable drops deletes after the end of their visibility, and separates deletes of expired messages. While the
-// queue refuses deletes it drops none: they wait for an operator.
+// sendable drops outdated deletes, and separates deletes of expired messages. While the queue refuses deletes they
+// wait for an operator.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -58,7 +57,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops unnecessary extensions, and other changes if the receipt has lapsed.
+// sendable drops extensions that are not needed, and changes with an expired receipt.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
@@ -96,7 +95,7 @@ const (
 	changeVisibility
 )
 
-// call makes one queue call without the lock and records its results.
+// call makes one queue call, without the lock.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

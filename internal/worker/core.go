@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// callbackMutex is a mutex that calls the event listeners after it is released. Workers of a pool share one, so that
-// a slot freed by one worker can go to another at once.
+// callbackMutex calls the event listeners after unlocking. Workers of a pool share one, so that a freed slot can go
+// to any of them at once.
 type callbackMutex struct {
 	sync.Mutex
-	deferred []func() // added by notify since Lock
+	deferred []func()
 }
 
 func (m *callbackMutex) Unlock() {
@@ -33,15 +33,15 @@ const (
 	stopped
 )
 
-// core holds the options, phase and counts that all parts of a worker share. Its lock guards the state of every part,
-// and is never held during calls to the queue, the app or a listener.
+// core is shared by all parts of a worker. Its lock guards their state, and is not held during calls to the queue,
+// the app or a listener.
 type core struct {
 	mu     *callbackMutex
 	opts   Options // changed only by Tune and SetMaxReceives
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // how long before the end of the visibility deletes stop
+	margin time.Duration // deletes stop this long before the visibility ends
 
 	phase    phase
 	callCtx  context.Context // for queue calls and probes
@@ -49,10 +49,10 @@ type core struct {
 	workCtx  context.Context // for deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // deliveries: current limit, and running
+	limit, inWork int // current limit and number of deliveries
 
-	wake       chan struct{} // triggers an early round
-	sleepUntil time.Time     // when the maintenance loop wakes by itself
+	wake       chan struct{}
+	sleepUntil time.Time
 }
 
 func newCore(o Options) *core {
@@ -66,7 +66,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// wakeAt schedules a maintenance round at t if the next one would be later.
+// wakeAt schedules a maintenance round no later than t.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
@@ -78,8 +78,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns the latest time to send an entry that may wait for others, with a margin before the visibility
-// of its message ends.
+// lingerUntil returns how long an entry may wait for others, well before its visibility ends.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -102,41 +101,39 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify queues a call of the listener for when the lock is released.
+// notify calls listener after unlocking.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
-		e := event // allocate only if there is a listener
+		e := event
 		c.mu.deferred = append(c.mu.deferred, func() { listener(e) })
 	}
 }
 
-// retryWait returns the wait after a number of consecutive failures: base, doubled each time up to limit. Jitter
-// takes off up to half, so that workers that failed together do not retry together.
+// retryWait returns an exponential back-off after consecutive failures. Jitter takes off up to half, so that workers
+// do not retry together.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects that the process did not run. The monotonic clock advances while a process is stopped by a signal but
-// not while its machine is suspended. The wall clock advances in both cases, but may also be set. A stall is
-// therefore a monotonic step longer than the rhythm of the ticks, or a wall clock running ahead of the monotonic one.
+// clock detects stalls of the process. The monotonic clock runs while a process is stopped by a signal but not while
+// its machine is suspended; the wall clock runs in both cases, but may be set. So a stall is a late tick, or a wall
+// clock running ahead of the monotonic one.
 type clock struct {
-	rhythm time.Duration // longest interval between ticks of a healthy process
+	rhythm time.Duration // longest interval between ticks
 	last   time.Time
 	stall  stall
 }
 
 type stall struct {
 	from, until time.Time
-	// hidden is the part that the monotonic clock did not measure.
+	// hidden is the part missed by the monotonic clock.
 	hidden time.Duration
 }
 
-// slack is the tolerated delay of a tick and lead of the wall clock.
 const slack = time.Second
 
-// tick must be called at least once per rhythm. It returns how long the process stalled since the previous tick, and
-// how much of that the monotonic clock missed; both are 0 without a stall.
+// tick returns how long the process has stalled since the last tick, and the part missed by the monotonic clock.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now
@@ -161,8 +158,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns the earliest time at which messages of a receive, called at start, may have been hidden. The answer
-// spent at most travel on the way, but may have lain unread during a stall.
+// began returns the earliest time at which the messages of a receive were hidden. The answer was in transit for at
+// most travel, but may have lain unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

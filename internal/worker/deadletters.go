@@ -6,23 +6,20 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters limits the messages waiting to be sent to the dead-letter queue. The redrive policy moves the
-// others.
+// maxUnsentLetters limits the waiting dead letters. The redrive policy handles the rest.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages without further attempts to the dead-letter queue, in tens, and deletes them once
-// accepted. These are messages that failed at their last receive or were dead-lettered by an instruction. Each is
-// tried once; after a failure it is received again or moved by the redrive policy, without a reason.
+// deadLetters sends messages to the dead-letter queue and then deletes them: after their last receive, or by
+// instruction. After an error they return without a reason: to another attempt, or through the redrive policy.
 type deadLetters struct {
 	core       *core
-	to         DeadLetterer // nil if the queue cannot dead-letter a message itself
+	to         DeadLetterer // nil if not supported
 	deletes    *deleter
 	visibility *visibilityChanger
 	pending    batcher
 }
 
-// takes reports whether a message would be dead-lettered if it failed now: by an instruction, or because the redrive
-// policy is known and allows no further receive.
+// takes reports whether to dead-letter a message if it failed: by instruction, or because no receive is left.
 func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	switch {
 	case d.to == nil || len(d.pending.entries) >= maxUnsentLetters:
@@ -33,8 +30,7 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// send queues a message with its failure for the dead-letter queue. The message stays hidden until the answer, and
-// its FIFO group waits.
+// send queues a dead letter. The message stays hidden and its FIFO group waits.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{
@@ -44,7 +40,6 @@ func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	d.pending.put(pending{h: h}, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// answered processes the results of one call.
 func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
 	for i, p := range batch {
 		err := entryErr(errs, i)

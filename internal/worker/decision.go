@@ -10,12 +10,12 @@ import (
 type verb uint8
 
 const (
-	leave verb = iota // change nothing; the current visibility timeout runs out
+	leave verb = iota // until its visibility ends
 	remove
-	retry      // set the visibility to the action's delay
-	keep       // not tried; hold it and deliver it again after the delay
-	giveUp     // not tried; return it to the queue
-	deadLetter // failed for the last time; send it to the dead-letter queue
+	retry  // set its visibility to the action's delay
+	keep   // not tried; deliver it again after the delay
+	giveUp // not tried; return it
+	deadLetter
 )
 
 type action struct {
@@ -27,23 +27,22 @@ type action struct {
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // counted from 1
-	// receivedAt is the earliest time of the receive; a message may be hidden for 12 h from then on.
+	// receivedAt limits how long the message may be hidden: 12 h.
 	receivedAt time.Time
-	// due is the latest time at which the visibility timeout of the receive ends.
+	// due is the end of the visibility timeout set by the receive.
 	due        time.Time
-	lapsed     bool          // the visibility ended during the delivery
-	extended   bool          // the queue may hide the message for longer than its receive asked
-	keepable   bool          // an untried message may be held
-	returnable bool          // an unreached message may be returned at once
-	deadLetter bool          // a failed message can be dead-lettered now
+	lapsed     bool
+	extended   bool          // the visibility may exceed the receive's
+	keepable   bool          // an untried message may be kept
+	returnable bool          // an unreached message may be returned
+	deadLetter bool          // a failed message may be dead-lettered
 	pause      time.Duration // of a throttled message
 	random     float64       // in [0,1)
 }
 
 // decide returns the action for a message after its delivery. Successes are always deleted: the queue decides whether
 // an old receipt is valid. A lapsed receipt must not change the visibility, because another worker may hold the
-// message. Failed messages become visible when the visibility timeout of their receive ends, unless a delay is
-// configured.
+// message.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -69,7 +68,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	switch {
 	case ok:
 	case d.extended:
-		// The extension was for the delivery, and must not delay the next attempt.
+		// The extension was for the delivery and must not delay the next attempt.
 		after = d.due.Sub(now)
 	default:
 		return action{verb: leave}
@@ -79,9 +78,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns the delay after a failure: the app's instruction, its Retry-After, the back-off or the error
-// visibility timeout, in this order and as configured. Throttled messages did not fail and always return after the
-// pause.
+// retryDelay returns the configured or requested delay after a failure. Throttling takes precedence over settings.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -98,14 +95,13 @@ func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	return 0, false
 }
 
-// expired reports whether a message was received before and its first receive is longer ago than the retention.
 func expired(o *Options, m *queue.Message, now time.Time) bool {
 	return m.ReceiveCount > 1 && !m.FirstReceivedAt.IsZero() &&
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// inOrder turns successes of a FIFO batch into failures if an earlier message of their group is not done, which would
-// otherwise take effect last. For each message it returns the index of the one to come behind, or -1.
+// inOrder fails the successes of a FIFO batch behind a message of their group that is not done, which would otherwise
+// take effect last. For each message it returns the index of that message, or -1.
 func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -132,8 +128,7 @@ func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before examines the messages ahead of message i in its batch and FIFO group: behind is true if there are any,
-// broken if one of them is neither deleted nor kept.
+// before reports whether messages of the same group precede message i, and whether one is neither deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

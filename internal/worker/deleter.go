@@ -2,7 +2,6 @@ package worker
 
 import "time"
 
-// deleter deletes messages that are done, expired or dead-lettered, in tens.
 type deleter struct {
 	core       *core
 	messages   *inventory
@@ -13,7 +12,7 @@ type deleter struct {
 	abandoned  int // deletes given up while stopping
 }
 
-// remove starts the delete of a message. Its slot is free, but the message is held until the delete is confirmed.
+// remove deletes a message, which is held until that is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
@@ -24,7 +23,6 @@ func (d *deleter) remove(h *held, now time.Time) {
 	d.put(h, now)
 }
 
-// put queues the delete of the newest receipt.
 func (d *deleter) put(h *held, now time.Time) {
 	p := pending{h: h, receipt: h.receipt, until: h.hiddenUntil.Add(-d.core.margin)}
 	if h.lapsed {
@@ -33,10 +31,8 @@ func (d *deleter) put(h *held, now time.Time) {
 	d.pending.put(p, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// failing reports whether the last call failed.
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// answered processes the results of one call.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
@@ -78,8 +74,8 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	}
 }
 
-// confirmed finishes a message. Standard queues also confirm deletes of outdated receipts, without effect, so a
-// delete sent after the visibility ended proves nothing, and the message stays remembered as done.
+// confirmed finishes a message. Standard queues also confirm deletes of outdated receipts without effect, so a late
+// confirmation proves nothing.
 func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -97,7 +93,6 @@ func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	}
 }
 
-// tryAgain retries a delete that was not, or perhaps not, applied.
 func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time) {
 	p.tries++
 	if (class == refused && d.core.phase != running) || d.core.callCtx.Err() != nil {
@@ -108,8 +103,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// lost gives up a delete. The message is remembered as done, and deleted unposted if received again, unless its
-// receipt had lapsed before the success was read.
+// lost gives up a delete. If the message is received again, it is deleted unposted, unless its receipt had lapsed
+// before the success.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

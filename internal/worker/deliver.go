@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// slots chooses the messages for free slots.
 type slots struct {
 	core     *core
 	messages *inventory
@@ -18,20 +17,19 @@ type slots struct {
 	lane     *lane   // nil without a pool
 	turns    history // started messages, with their waits
 
-	parked  []*slot // idle slots, used last in, first out
+	parked  []*slot // idle, used last in, first out
 	scratch []*held // buffer of gather
 }
 
-// slot is a delivering goroutine. An idle one is parked until it receives messages on work, and ends when work is
-// closed.
+// slot is a goroutine that delivers. It is parked when idle, and ends when work is closed.
 type slot struct {
 	work    chan []*held
 	results [1]queue.Result
 	settled []Settled
 }
 
-// startDeliveries starts all possible deliveries, also for the other workers of the pool. If free is not nil, it is
-// used for this worker's first delivery, which is returned.
+// startDeliveries starts all possible deliveries of the pool's workers. If free is not nil, it returns this worker's
+// first one instead, for that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w
@@ -58,7 +56,6 @@ func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	}
 }
 
-// work runs deliveries on a slot, one after the other.
 func (w *Worker) work(own *slot, batch []*held) {
 	for batch != nil {
 		if batch = w.deliver(own, batch); batch == nil {
@@ -67,7 +64,7 @@ func (w *Worker) work(own *slot, batch []*held) {
 	}
 }
 
-// deliver runs one delivery, settles its messages and returns the next delivery, or nil if the slot is parked.
+// deliver runs one delivery and returns the slot's next one, or nil if it is parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	if f := w.core.events.Started; f != nil {
 		for _, h := range batch {
@@ -108,8 +105,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp calls the deliverer and returns one result per message. If the deliverer panics, all messages fail.
-// Deliveries share one context, because a context for each would cost more than the rest of the worker.
+// callApp returns one result per message; after a panic all have failed. Deliveries share one context, because
+// separate ones would cost more than the rest of the worker.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = own.results[:]
 	defer func() {
@@ -139,7 +136,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return results
 }
 
-// begin takes the next ready message, or batch of messages; nil if no message is ready or the limiter refuses.
+// begin takes the next ready message or batch; nil if none is ready or the limiter refuses.
 func (s *slots) begin(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
@@ -193,7 +190,7 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale returns messages that waited too long for a slot. Those postponed before are postponed again.
+// returnStale returns messages that waited too long for a slot, or postpones them again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -209,7 +206,6 @@ func (s *settler) returnStale(now time.Time) {
 	}
 }
 
-// end frees the slot of a delivery and releases the permit, held by its first message.
 func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	s.core.inWork--
 	if s.lane != nil {
@@ -220,7 +216,6 @@ func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	}
 }
 
-// served records the duration of a delivery.
 func (s *slots) served(took time.Duration, now time.Time) {
 	s.pace.served(took, now)
 	if s.lane != nil {
@@ -228,7 +223,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue returns when the first ready message may start in an incomplete batch; zero if it may start now.
+// batchDue returns when to start an incomplete batch; zero for now.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
@@ -238,15 +233,14 @@ func (s *slots) batchDue(now time.Time) time.Time {
 	return s.messages.windowEnd(h)
 }
 
-// startable reports whether the first ready message may start now.
 func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the messages of the next batch without taking them: ready messages in order, each followed by the
-// messages waiting behind it in its FIFO group. A postponed message travels alone, because it may be tried in a
-// different way. Nothing follows a message of its group that was tried before or has no further receive: if it fails,
-// those behind it were tried in vain. The result is valid until the next call.
+// gather returns the messages of the next batch: ready messages in order, each followed by those waiting in its FIFO
+// group. A postponed message travels alone, because it may be tried differently. Nothing follows a message that was
+// tried before or has no further receive, because it would be tried in vain behind a failure. The result is valid
+// until the next call.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

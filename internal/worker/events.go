@@ -6,50 +6,46 @@ import (
 	"tendril/queue"
 )
 
-// Events are the listeners of a worker. Every field may be nil. They are called without locks held and from many
-// goroutines, so a listener must be safe for concurrent use and must not block.
+// Events are the listeners of a worker. Every field may be nil. Listeners run without locks held and must be safe for
+// concurrent use.
 type Events struct {
 	// Received is called for each answered receive, even an empty one.
 	Received func(Received)
 	// PollFailed is called for each failed receive.
 	PollFailed func(PollFailed)
-	// Duplicate is called when a message is received again that is held, or done without a confirmed delete. It is
-	// not posted again.
+	// Duplicate is called when a held or done message is received again.
 	Duplicate func(Duplicate)
-	// Started is called before each delivery. A postponed message is delivered several times.
+	// Started is called before each delivery.
 	Started func(Started)
-	// Settled is called once after each delivery that tried its message.
+	// Settled is called after each delivery that tried its message.
 	Settled func(Settled)
-	// Postponed is called instead of Settled after each delivery that tried nothing, or was throttled if the message
-	// is kept.
+	// Postponed is called instead of Settled if nothing was tried, or a throttled message is kept.
 	Postponed func(Postponed)
 	// DeadLettered is called for each message sent to the dead-letter queue, successfully or not.
 	DeadLettered func(DeadLettered)
-	// Deleted is called for each call that deleted a message.
+	// Deleted is called after each call that deleted messages.
 	Deleted func(Deleted)
-	// DeleteFailed is called for each attempt at a delete that was not confirmed.
+	// DeleteFailed is called after each failed delete.
 	DeleteFailed func(DeleteFailed)
-	// Extended is called for each call that extended a message's visibility.
+	// Extended is called after each call that extended messages.
 	Extended func(Extended)
-	// ChangeFailed is called for each visibility change that was not confirmed.
+	// ChangeFailed is called after each failed visibility change.
 	ChangeFailed func(ChangeFailed)
-	// Returned is called for each call that made unposted messages visible again: at once, or in a minute if too many
-	// are postponed.
+	// Returned is called after each call that returned unposted messages.
 	Returned func(Returned)
 	// VisibilityExpired is called when the visibility of a held message ends.
 	VisibilityExpired func(VisibilityExpired)
-	// Expired is called for each message past its retention, deleted without being posted.
+	// Expired is called for each message deleted unposted, past its retention.
 	Expired func(Expired)
-	// Filtered is called for each message that the filter did not match, deleted without being posted.
+	// Filtered is called for each message deleted unposted by the filter.
 	Filtered func(Filtered)
 	// GateChanged is called when receiving stops or resumes, or the reasons change.
 	GateChanged func(GateChanged)
 	// Throttled is called when the target asks for a pause, or extends one.
 	Throttled func(Throttled)
-	// Limited is called at the start and end of each period in which [Options].Limiter holds back messages.
+	// Limited is called at the start and end of each limited period.
 	Limited func(Limited)
-	// Stalled is called after the whole process did not run for a while: it was stopped by a signal, suspended with
-	// its machine, or starved.
+	// Stalled is called after the process did not run for a while: stopped by a signal, suspended or starved.
 	Stalled func(Stalled)
 }
 
@@ -57,27 +53,26 @@ type Events struct {
 type Received struct {
 	// Asked is the number of messages requested, Messages the number received.
 	Asked, Messages int
-	// LongestWait and TotalWait are the longest and total time since these messages were sent.
+	// LongestWait and TotalWait are the times since these messages were sent.
 	LongestWait, TotalWait time.Duration
-	Duration               time.Duration // including the wait of the long poll
+	Duration               time.Duration // including the long poll
 }
 
 // PollFailed is one failed receive.
 type PollFailed struct {
 	Err      error
-	Failures int // consecutive, including this one
-	// Permanent is true if the queue refused (access denied, no such queue) and an operator has to act. The worker
-	// keeps retrying slowly.
+	Failures int // consecutive
+	// Permanent: the queue refused and an operator has to act. The worker keeps retrying slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
 
-// Duplicate is one receive of a message that was already held or done.
+// Duplicate is one receive of a message already held or done.
 type Duplicate struct {
 	ID           string
 	ReceiveCount int
-	// Stage is the message's state: "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or
-	// "done" if its delete was given up.
+	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" after a lost
+	// delete.
 	Stage string
 }
 
@@ -85,11 +80,11 @@ type Duplicate struct {
 type Started struct {
 	ID, GroupID  string
 	ReceiveCount int
-	// Attempt is ReceiveCount without receives before a redrive, if the queue reports them, and without receives
-	// that, to this process's knowledge, never reached the app.
+	// Attempt is ReceiveCount without receives before a redrive, and without those that never reached the app, if
+	// known.
 	Attempt int
 	Batch   int // messages in the delivery
-	// Wait is the time since the message was sent, Held the time it waited here for a slot.
+	// Wait is the time since sending, Held the time waiting for a slot.
 	Wait, Held time.Duration
 }
 
@@ -97,31 +92,26 @@ type Started struct {
 type Settled struct {
 	ID, GroupID           string
 	ReceiveCount, Attempt int
-	// ReceivesHere is the number of receives since the message arrived in its queue, as counted by the redrive
-	// policy; 0 if unknown.
+	// ReceivesHere is the redrive policy's count of receives in this queue; 0 if unknown.
 	ReceivesHere int
-	// Outcome to Err, and Unsent, are copied from the [queue.Result].
-	Outcome queue.Outcome
-	Answer  string
-	Status  int
-	Reason  string
-	Err     error
-	// Excerpt, Process and Instruction are also from the [queue.Result].
+	// From [queue.Result]:
+	Outcome          queue.Outcome
+	Answer           string
+	Status           int
+	Reason           string
+	Err              error
 	Excerpt, Process string
 	Instruction      queue.Instruction
-	Batch            int // messages in the delivery; each has its own Settled
-	// Duration is the delivery's. Wait is the time from sending the message to the start of the delivery, Held the
-	// time it waited here for a slot.
+	Batch            int // messages in the delivery
+	// Wait is the time from sending to the start of the delivery, Held the time waiting for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when this worker expects the message to become visible again; zero if done.
+	// NextRetry is when the message should become visible again; zero if done.
 	NextRetry time.Time
-	// Late is true if the receipt had lapsed before the end: another worker may hold the message, and the queue may
-	// refuse the delete.
+	// Late: the receipt had lapsed, so another worker may hold the message.
 	Late    bool
 	Aborted bool // cancelled by the end of Run
 	Unsent  bool
-	// DeadLettering is true if the worker now sends the message to the dead-letter queue, after its last attempt or
-	// because of an instruction.
+	// DeadLettering: the message is now sent to the dead-letter queue.
 	DeadLettering bool
 }
 
@@ -129,9 +119,8 @@ type Settled struct {
 type DeadLettered struct {
 	ID          string
 	Reason      string            // of the failure
-	Instruction queue.Instruction // NoInstruction after failing at the last receive
-	// Err is why the dead-letter queue did not accept the message, which is then tried again or moved by the redrive
-	// policy. Nil on success.
+	Instruction queue.Instruction // NoInstruction after the last receive
+	// Err is why the dead-letter queue did not accept the message; nil on success.
 	Err error
 }
 
@@ -140,9 +129,9 @@ type Postponed struct {
 	ID, GroupID string
 	Reason      string // of the delivery
 	Kept        bool   // false if returned to the queue
-	// For is the time until the next delivery; 0 if the message is returned, or waits for its FIFO group.
+	// For is the time until the next delivery; 0 if returned or waiting for its FIFO group.
 	For time.Duration
-	// Throttled is true if the target refused for now; Status is its response, 0 without one.
+	// Throttled: the target refused for now, with Status if it responded.
 	Throttled bool
 	Status    int
 	Duration  time.Duration // of the delivery
@@ -158,14 +147,13 @@ type Deleted struct {
 type DeleteFailed struct {
 	ID  string
 	Err error
-	// Final is true if the delete is not retried. The message may be delivered again, but not by this process while
-	// it remembers the success.
+	// Final: the delete is not retried, but the success is remembered.
 	Final bool
-	// DeadLetter is true for a dead-lettered message, which may arrive there twice.
+	// DeadLetter: the message was dead-lettered, and may arrive there twice.
 	DeadLetter bool
 }
 
-// Extended is one call that extended the visibility of messages.
+// Extended is one call that extended messages.
 type Extended struct {
 	Messages int
 	Duration time.Duration
@@ -176,7 +164,7 @@ type ChangeFailed struct {
 	ID   string
 	Kind string // "extend", "retry" (the delay after a failure) or "give back"
 	Err  error
-	// Final is true if the change is not retried: the message becomes visible when its current visibility ends.
+	// Final: the change is not retried.
 	Final bool
 }
 
@@ -186,7 +174,7 @@ type Returned struct{ Messages int }
 // VisibilityExpired is one receipt that expired while held.
 type VisibilityExpired struct {
 	ID string
-	// InWork is true if the message was being delivered; otherwise it was never posted, and is dropped.
+	// InWork: the message was being delivered. Otherwise it is dropped unposted.
 	InWork bool
 }
 
@@ -211,17 +199,17 @@ type GateChanged struct {
 
 // Throttled is one pause that the target asked for.
 type Throttled struct {
-	For         time.Duration // time from now without receives and deliveries
+	For         time.Duration // time without receives and deliveries
 	Reason      string        // of the delivery
 	Consecutive int           // pauses since the target last accepted a message
 }
 
-// Limited is the start or end of a period in which a [Limiter] holds back messages. Refusals less than a second apart
-// belong to one period.
+// Limited is the start or end of a period in which a [Limiter] refuses. Refusals less than a second apart belong
+// together.
 type Limited struct {
 	Reason string        // the limiter's
 	Over   bool          // at the end
-	For    time.Duration // duration of the period, at the end
+	For    time.Duration // duration, at the end
 }
 
 // Stalled is a period in which the process did not run.
@@ -229,8 +217,7 @@ type Stalled struct {
 	For time.Duration // by the monotonic or the wall clock, whichever gap is longer
 }
 
-// JoinEvents returns listeners that call the listeners of all arguments in order. A field that is nil in every
-// argument stays nil.
+// JoinEvents returns listeners that call the listeners of all arguments in order.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {
@@ -278,14 +265,13 @@ const (
 	NotReady Block = "not ready"
 	// AppDown: the app refuses connections, and is probed until it responds.
 	AppDown Block = "app down"
-	// DeleteRefused: the queue refuses deletes permanently (access denied, no such queue). Receiving would only run
-	// messages again and again.
+	// DeleteRefused: the queue permanently refuses deletes. Receiving would only run messages again and again.
 	DeleteRefused Block = "delete refused"
 	// Throttling: the target asked for a pause; the gate opens by itself when it ends.
 	Throttling Block = "throttled"
 	// Draining: the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen: the limiter's circuit breaker is open. The gate stays as it is, and held messages wait.
+	// BreakerOpen: the limiter's circuit breaker is open. It is not part of the gate, so held messages wait.
 	BreakerOpen Block = "breaker"
 )
 

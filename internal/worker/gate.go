@@ -7,8 +7,7 @@ import (
 
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
-// gate holds the reasons for not receiving; it is open without any. The worker applies changes in its next step,
-// Worker.proceed.
+// gate holds the reasons for not receiving; it is open without any.
 type gate struct {
 	core    *core
 	reasons []Reason
@@ -22,10 +21,9 @@ func (g *gate) index(b Block) int {
 
 func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
-// keeping reports whether unposted messages are kept: the gate is open, or will open by itself when throttling ends.
+// keeping reports whether unposted messages are kept, because receiving continues or will resume after throttling.
 func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 
-// close adds a reason, or updates its text.
 func (g *gate) close(b Block, text string, since time.Time) {
 	switch i := g.index(b); {
 	case i < 0:

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// inventory is the set of held messages, and a memory of earlier ones.
 type inventory struct {
 	core     *core
 	held     map[string]*held // by message ID
@@ -15,11 +14,11 @@ type inventory struct {
 	deferred deferredHeap
 
 	bytes       int // of all held messages
-	turning     int // FIFO groups whose next message is about to start
+	turning     int // FIFO groups about to start their next message
 	unconfirmed int // messages in stage deleting
 
-	done     memory[struct{}] // done without a confirmed delete, by message ID
-	unposted memory[int]      // number of receives that did not reach the app, by life
+	done     memory[struct{}] // without a confirmed delete, by message ID
+	unposted memory[int]      // unposted receives, by life
 }
 
 func newInventory(c *core) *inventory {
@@ -35,8 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns the end of the window of a batch that begins with h, limited to the time in which h may still
-// start.
+// windowEnd returns the end of a batch window that begins with h, while h may still start.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
 }
@@ -56,7 +54,6 @@ func (m *inventory) forget(h *held) {
 	}
 }
 
-// expireVisibility marks the receipt as lapsed and reports it, once.
 func (m *inventory) expireVisibility(h *held) {
 	if h.lapsed {
 		return
@@ -66,7 +63,7 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
-// skip records a receive that never reached the app; counted is whether the queue counts it.
+// skip records a receive that never reached the app; counted: the queue counts it.
 func (m *inventory) skip(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -76,19 +73,17 @@ func (m *inventory) skip(h *held, counted bool) {
 	m.unposted.put(id, n)
 }
 
-// failingGroup is a FIFO group whose first message failed.
 type failingGroup struct {
-	until time.Time // end of the time in which it may be received again
-	// urgent: messages behind it may have used half of their receives.
+	until time.Time // may be received again before then
+	// urgent: those behind it may have used half of their receives.
 	urgent bool
 }
 
-// rememberFailing is how long a failing group is remembered after its next receive is due, in visibility timeouts:
-// another worker may receive it.
+// rememberFailing is in visibility timeouts. Another worker may receive the group meanwhile.
 const rememberFailing = 4
 
-// fails records that the first message of a FIFO group will be received again. If returned messages count as
-// received, those behind it should not be received along with it.
+// fails records that the first message of a FIFO group will be received again. If returns count as receives, the
+// messages behind it should not come along.
 func (m *inventory) fails(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -96,11 +91,10 @@ func (m *inventory) fails(h *held, again time.Time) {
 	}
 }
 
-// goesOn records that a FIFO group got past its failing message.
 func (m *inventory) goesOn(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether to receive messages one by one, because a larger receive could bring a failing message
-// together with those behind it. With a full queue that takes ten times as many calls, so only urgent groups count.
+// oneAtATime reports whether to receive single messages, so that none comes along behind a failing one. While the
+// queue is full, that would take ten times as many calls, so only urgent groups count.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -153,15 +147,13 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory keeps the values of the most recent names, up to bound.
+// memory keeps the most recent values, up to bound.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
 	order  []string // oldest first; may include deleted names
 }
 
-// remembered is how many messages a worker remembers as done without a confirmed delete, and how many with receives
-// that did not reach the app.
 const remembered = 10000
 
 func newMemory[V any](bound int) memory[V] {
@@ -195,7 +187,6 @@ func (m *inventory) joinGroup(h *held) bool {
 	return false
 }
 
-// turnIfLast marks a group as turning if all its active messages are being deleted and others wait.
 func (m *inventory) turnIfLast(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
@@ -203,7 +194,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup removes a settled message from its group and readies the next one if no other is active.
+// leaveGroup removes a settled message from its group, which may start the next one.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -225,8 +216,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes a message that is not, or perhaps not, done from its group, and returns the messages behind it: the
-// queue will return the group again, in order.
+// disband removes an unfinished message from its group and returns those behind it: the queue will deliver them again
+// in order.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -260,7 +251,6 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-// waitAgain puts an untried message back at the head of its waiting FIFO group.
 func (m *inventory) waitAgain(h *held) {
 	g := h.group
 	g.active--
@@ -269,29 +259,28 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether the queue dead-letters the message instead of returning it again. The count of a
-// message redriven from a dead-letter queue may include earlier receives and does not tell.
+// lastReceive reports whether the queue will dead-letter the message instead of returning it. Redriven messages may
+// count earlier receives too.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
 
-// Delay until a postponed message is delivered again: the default and the bounds.
+// Default and limits of a postponement.
 const (
 	postponeUsual    = 100 * time.Millisecond
 	postponeShortest = 10 * time.Millisecond
 	postponeLongest  = time.Minute
 )
 
-// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. The youngest beyond
-// that is returned, hidden for surplusPause: otherwise the queue would return it immediately, and increment its
-// receive count each time.
+// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. The youngest are
+// returned beyond that, but hidden for surplusPause so that the queue does not return them at once.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
 	surplusPause      = postponeLongest
 )
 
-// deferredHeap is a heap of postponed messages; the first to resume is at the top.
+// deferredHeap is a heap of postponed messages by their next attempt.
 type deferredHeap struct {
 	list  []*held
 	bytes int
@@ -322,7 +311,6 @@ func (d *deferredHeap) Pop() any {
 	return h
 }
 
-// next returns when the first message is due, zero if the heap is empty.
 func (d *deferredHeap) next() time.Time {
 	if len(d.list) == 0 {
 		return time.Time{}
@@ -330,7 +318,7 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].again
 }
 
-// youngest returns the message postponed most recently.
+// youngest returns the message postponed last.
 func (d *deferredHeap) youngest() *held {
 	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// lane is one queue of a pool: its held and expected messages and its reserved slots.
+// lane is one queue of a pool.
 type lane struct {
 	worker   *Worker
 	backlog  backlog
@@ -23,19 +23,19 @@ type lane struct {
 
 	weight  int     // at least 1
 	credit  float64 // in turns, see takeTurn
-	wants   bool    // the current turn
-	granted int     // slots reserved for messages being received
-	// nextCheck is when the next open receive has waited so long that the queue counts as empty.
+	wants   bool
+	granted int // reserved slots, for messages being received
+	// nextCheck is when to call expireExpected.
 	nextCheck time.Time
 }
 
-// resting reports whether the pool sleeps, or whether this queue was empty and the round is about to end.
+// resting reports whether the pool sleeps, or will soon and this queue is empty.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
-// needed returns how many messages are still to be received for reserved slots.
+// needed returns how many messages to receive for reserved slots.
 func (l *lane) needed() int {
 	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
@@ -48,10 +48,9 @@ func (l *lane) coming(now time.Time) int {
 	return l.expect((l.poller.want-len(l.poller.open))*queue.MaxBatch, now)
 }
 
-// isOpen reports whether the queue competes for slots.
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// able returns how many more deliveries the worker could start soon.
+// able returns how many more deliveries may start soon.
 func (l *lane) able(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
@@ -63,7 +62,7 @@ func (l *lane) able(now time.Time) int {
 	return able
 }
 
-// near returns how many messages are held or expected from open receives.
+// near returns how many messages are held or expected.
 func (l *lane) near(now time.Time) int {
 	l.expireExpected(now)
 	n := l.poller.expected
@@ -76,7 +75,7 @@ func (l *lane) near(now time.Time) int {
 	return n
 }
 
-// usable returns how many slots, including granted ones, the queue can use now or soon.
+// usable returns how many slots, including granted ones, the queue can use soon.
 func (l *lane) usable(now time.Time) int {
 	able := l.able(now)
 	if able == 0 {
@@ -94,8 +93,7 @@ func (l *lane) usable(now time.Time) int {
 	return min(slots, able)
 }
 
-// hasWork reports whether the queue has, or may soon receive, work that its limits allow. In strict order no lower
-// queue may then receive.
+// hasWork reports whether the queue has, or may soon receive, work for a slot.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
@@ -124,8 +122,8 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message has been waiting if that exceeds MaxWait, otherwise 0. For a queue
-// without messages the wait is only a guess: one receive at a time checks it, unless the last one brought plenty.
+// overdue returns the wait of the next message if it exceeds MaxWait, otherwise 0. An empty queue's wait is an
+// estimate, checked by one receive at a time.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usable(now) <= l.granted {
 		return 0
@@ -145,20 +143,18 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// limiterRoom returns how many deliveries the limiter allows soon, minus the slots reserved by other queues that
-// share it.
+// limiterRoom returns the limiter's room minus slots reserved by other queues.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	_, reserved := l.usedByOthers(room)
 	return max(room-reserved, 0)
 }
 
-// limited reports whether the limiter allows no more than the granted slots.
 func (l *lane) limited(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
+// limiterIsTight reports whether the limiter has less room than queues.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -172,8 +168,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of a limiter's room other queues use: for messages held or expected, and reserved for
-// granted slots. Both are 0 if the room exceeds any possible use.
+// usedByOthers returns how much of a limiter's room other queues use and reserve, 0 if room is plentiful.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -189,10 +184,9 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 	return used, reserved
 }
 
-// permitted returns how many messages the limiter lets the next receive request: the queue's share of the room left
-// by the others, and at least its reserved slots. An apparently empty queue gets an equal share, because messages may
-// arrive in all queues at once. In strict order, a queue gets only its reserved slots while a queue above it waits
-// for the same limiter.
+// permitted returns how many messages the limiter lets the next receive request: the queue's share of the room, and
+// its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at once. In
+// strict order, a queue waits while one above waits for the same limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
@@ -204,9 +198,8 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-used-near), need)
 }
 
-// room returns how many messages the next receive may request, 0 for no receive: reserved and free slots, and the
-// prefetch. An empty queue has one open receive. Below a queue with work, strict order allows only the reserved
-// slots.
+// room returns how many messages to receive next: for reserved and free slots, and the prefetch. An empty queue has
+// one open receive.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.needed()
@@ -228,8 +221,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch returns how many messages to hold in addition to those with a slot, computed as for a single queue from
-// its share of the pool's speed.
+// prefetch applies the rule for a single queue to the queue's share of the pool's speed.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
@@ -243,24 +235,22 @@ func (l *lane) prefetch(now time.Time) int {
 	return l.pace.ahead(rate, &l.core.opts)
 }
 
-// backlog is the estimated backlog of one queue of a pool.
+// backlog is an estimate of a queue's backlog.
 type backlog struct {
-	// known: a receive was answered. plenty: without waiting, the last answer had more than half of the requested
-	// messages; a known queue without plenty is a trickle. empty: the last answer was empty, or a receive is waiting,
-	// as of emptyAt.
+	// known: a receive was answered. plenty: the last answer did not wait and had more than half of the messages
+	// requested. A known queue without plenty is a trickle. empty: no messages since emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the last answer with messages. gaveUpAt is when a queue with plenty last failed to answer in time, and
-	// gaveUpBefore the time before that.
+	// fedAt is the last answer with messages. gaveUpAt is when a queue with plenty last seemed empty, gaveUpBefore
+	// the time before.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
-	// oldest is the earliest possible send time of the next message: the send time of the last message received, or
-	// the time the queue was found empty; zero before the first answer.
+	// oldest is the earliest possible send time of the next message; zero before the first answer.
 	oldest time.Time
-	// pollsEmpty: a whole long poll of this round brought nothing.
+	// pollsEmpty: a whole long poll of this round was empty.
 	pollsEmpty bool
 }
 
-// giveUp marks the queue as empty, and reports whether it was awaited with the timeout of a queue with plenty.
+// giveUp marks the queue as empty, and reports whether it had plenty.
 func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -272,8 +262,7 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	return true
 }
 
-// emptyFor is how long a queue counts as empty while no receive is open. After that it is checked with the next free
-// slot.
+// emptyFor is how long a queue counts as empty without an open receive.
 const emptyFor = time.Second
 
 const (
@@ -282,14 +271,12 @@ const (
 	firstTimeoutLeast  = time.Second
 )
 
-// emptyTimeout is how long to wait for messages, from the start of the receive or the last answer with messages,
-// before the queue counts as empty.
+// emptyTimeout is how long a receive may go without messages before the queue counts as empty.
 //
-// A queue with plenty gets five times its slowest recent round trip (including deletes, which never wait), within 250
-// ms and 10 s, and at least twice that round trip: about one receive in a hundred is many times slower than the
-// others, and would cost the queue its turns. Its slots stay idle meanwhile, so the timeout is at most a twentieth of
-// the time since the queue last became empty. A trickle, which has at most one slot, gets a few usual round trips. So
-// does every queue if a limiter has less room than queues, because capacity reserved for one is lost to all.
+// A queue with plenty gets five times its slowest recent call, 250 ms to 10 s, because about one receive in a hundred
+// is that slow and would cost the queue its turns. Its slots stay idle meanwhile, so the timeout is at most a
+// twentieth of the time since the queue was last empty. A trickle, or any queue with a tight limiter, gets a few
+// usual round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -308,10 +295,9 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout is emptyTimeout before the first answer: a second, or three times the slowest queue. Until another
-// queue has answered, none could use the slots reserved here, so the wait may be a whole long poll. Exceptions are
-// strict order, where the others do not even receive, and a limiter with less room than queues, where each must be
-// tried soon.
+// firstTimeout is emptyTimeout before the first answer: a second, or three times the slowest queue. While no queue
+// has answered, none can use the slots, so a whole long poll may pass, except in strict order or with a tight
+// limiter, where the others wait.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
@@ -326,8 +312,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip. Queues with similar round trips probably share a server, so they
-// share the minimum: a queue that starts late would otherwise measure only the loaded server.
+// leastTrip returns the shortest recent round trip. Queues with similar round trips probably share a server and the
+// minimum: a later queue alone would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -338,13 +324,11 @@ func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	return least
 }
 
-// emptyNow reports whether the queue is known to be empty.
 func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// expect returns how many messages to expect from a receive of n: all of them from a queue with plenty or unknown
-// backlog, one from a trickle.
+// expect returns how many messages a receive of n may bring: one from a trickle.
 func (l *lane) expect(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -355,7 +339,6 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
-// opening completes a receive about to start.
 func (l *lane) opening(o *openReceive) {
 	o.wait = l.pool.waitFor(l, o.start)
 	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
@@ -393,7 +376,6 @@ func (l *lane) expireExpected(now time.Time) {
 	l.nextCheck = next
 }
 
-// expectedDue returns when to call expireExpected, zero if no queue depends on it.
 func (l *lane) expectedDue() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
@@ -402,7 +384,6 @@ func (l *lane) expectedDue() time.Time {
 	return l.nextCheck
 }
 
-// answered updates the backlog from the answer of a receive.
 func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:
@@ -418,7 +399,7 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // it was slow, not empty
 		}
 		if !l.backlog.plenty {
-			l.nextCheck = now // the timeout of the other receives is shorter now
+			l.nextCheck = now // the timeout has become shorter
 		}
 		for _, m := range l.pool.lanes {
 			m.backlog.pollsEmpty = false

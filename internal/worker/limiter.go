@@ -7,41 +7,37 @@ import (
 )
 
 const (
-	// askLimiterAgain is the wait after a refusal without a time.
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is how long the limiter must refuse nothing before a limited period ends, so that occasional
-	// refusals of a rate limit do not become thousands of periods.
+	// limitedCalm must pass without refusals before a limited period ends, so that a rate limit does not report every
+	// refusal.
 	limitedCalm = time.Second
-	// breakerReason means that the app receives no requests at all. Other reasons come and go with each message.
+	// breakerReason means that the app receives nothing. Other reasons change with each message.
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is a limiter with its latest answers. Workers of a pool share it, so that the pool's order decides
-// rather than the order of their calls.
+// sharedLimiter is shared by a pool, so that its order decides rather than the order of calls.
 type sharedLimiter struct {
 	limiter Limiter
-	// askAt: nothing starts before this time, after a refusal; zero otherwise. onDone: ask again after the next
-	// delivery ends.
+	// After a refusal nothing starts before askAt. onDone: ask when a delivery ends.
 	askAt  time.Time
 	onDone bool
-	// changes counts the events that invalidate an answer of Room.
+	// changes counts events that invalidate an answer of Room.
 	changes int
 }
 
-// limiterState is a worker's view of its limiter; nil without a limit.
+// limiterState is a worker's view of its limiter; nil without one.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core
 	pace   *pace
 
-	// limiting is a period of refusals from since until the latest one ends. It is over if none follows before
-	// calmAt.
+	// limiting is a period of refusals until the latest one ends. It is over if none follows before calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
 	periods              int64
 
-	// roomAt, roomLeft and roomWhy are the latest answer of Room, valid until shared.changes differs from roomSince.
+	// Latest answer of Room, valid while roomSince equals shared.changes:
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int
@@ -53,12 +49,11 @@ func (l *limiterState) shares(other *limiterState) bool {
 	return l != nil && other != nil && l.shared == other.shared
 }
 
-// refusing reports whether the limiter will refuse without being asked.
 func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages and returns the granted number, 0 if refused.
+// acquire requests a permit for up to n messages and returns their number, 0 if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -71,7 +66,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		// Without a wait, ask again after the next delivery ends.
+		// Without a wait, ask when a delivery ends.
 		if l.shared.onDone = wait <= 0; l.shared.onDone {
 			wait = askLimiterAgain
 		}
@@ -93,11 +88,10 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is how far receiving looks ahead, in addition to its round trip: far enough to receive in tens from 40
-// messages per second on.
+// limiterAhead is far enough to receive in tens from 40 messages per second on.
 const limiterAhead = 250 * time.Millisecond
 
-// room returns how many deliveries the limiter allows soon, for all queues.
+// room returns how many deliveries may start soon, for all queues.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch
@@ -109,12 +103,10 @@ func (l *limiterState) room(now time.Time) int {
 	return max(l.roomLeft, 0)
 }
 
-// breakerOpen reports whether the breaker stops the worker from receiving.
 func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomWhy == breakerReason
 }
 
-// keepBack records a refusal that lasts for wait.
 func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string) {
 	l.until, l.calmAt = now.Add(wait), now.Add(wait+limitedCalm)
 	if l.limiting && (l.reason == reason || now.Sub(l.since) < limitedCalm) {

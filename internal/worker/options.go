@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// Defaults of [Options], taken from Elastic Beanstalk workers if they have such an option.
+// Defaults of [Options], from Elastic Beanstalk workers if possible.
 const (
 	defaultConcurrency       = 50
 	maxConcurrency           = 1000
@@ -28,94 +28,84 @@ type Options struct {
 	Name string // for [Status]; usually the queue's name
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
-	// VisibilityTimeout applies to each receive and each extension, 1 s to 12 h; 0 means 300 s, negative 1 s.
+	// VisibilityTimeout applies to receives and extensions, 1 s to 12 h; 0 means 300 s, negative 1 s.
 	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout is how long a message stays hidden after a failure, 0 to 12 h. Nil means until the
-	// visibility timeout of its receive ends, regardless of extensions.
+	// ErrorVisibilityTimeout is how long a message stays hidden after a failure, 0 to 12 h. Nil means for the rest of
+	// the visibility timeout of its receive.
 	ErrorVisibilityTimeout *time.Duration
-	// Backoff replaces ErrorVisibilityTimeout by a delay that grows with the attempts; zero disables it.
+	// Backoff replaces ErrorVisibilityTimeout by a delay that grows with the attempts.
 	Backoff Backoff
-	// RespectRetryAfter lets the app's Retry-After set the delay, in preference to Backoff and
-	// ErrorVisibilityTimeout.
+	// RespectRetryAfter prefers the app's Retry-After to Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is counted from a message's first receive: older messages that were received before are deleted
-	// unposted. 0 means 345600 s (4 days).
+	// Retention is counted from a message's first receive: older messages are not retried but deleted. 0 means 345600
+	// s (4 days).
 	Retention time.Duration
 	// WaitTime is the duration of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
-	// FIFO keeps messages of a group strictly in order, and sends deletes without lingering. Set it if and only if
-	// the queue is FIFO.
+	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
 	// HeldBytes limits the bodies and attributes of all held messages, including those in flight; 0 means no limit. A
 	// single message may exceed it.
 	HeldBytes int
-	// UncountedReturns declares that the queue does not count the receive of a message returned unread
-	// ([queue.VisibilityChange]).
+	// UncountedReturns means that the queue does not count a receive returned unread ([queue.VisibilityChange]).
 	UncountedReturns bool
-	// MaxReceives is the queue's maximum receive count before it dead-letters a message; 0 if unknown or without a
-	// dead-letter queue. A FIFO group continues at once behind a message that failed for the last time, and a
-	// [DeadLetterer] receives such messages. See [Worker.SetMaxReceives].
+	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or never. A FIFO group
+	// continues at once behind a message that failed for the last time, and a [DeadLetterer] receives it.
 	MaxReceives int
-	// ProbeIdle is how long an idle app may go without a response before it is probed, so that an outage is noticed
-	// before the next message; 0 disables probing.
+	// ProbeIdle is how long an idle app may go without a response before it is probed; 0 disables that.
 	ProbeIdle time.Duration
-	// DeleteLinger is the longest time that a delete or visibility change waits to share a call with others; 0 means
-	// 100 ms, negative no wait.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative no wait.
 	DeleteLinger time.Duration
 	// PrefetchBytes limits the bodies of messages waiting for a slot, including postponed ones; 0 means 16 MiB.
 	PrefetchBytes int
-	// Limiter protects the app; may be nil. Workers of a pool with the same limiter divide its capacity in the order
-	// of their queues.
+	// Limiter protects the app; may be nil. Workers of a pool may share it; their queues' order then applies.
 	Limiter Limiter
 	Batch   Batch
 	Events  *Events // may be nil
-	// Random returns numbers in [0,1) for jitter, and must be safe for concurrent use; nil means math/rand/v2.
+	// Random returns numbers in [0,1) for jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares one concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum; 0
-	// means the whole pool.
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum, 0 for
+	// all.
 	Pool *Pool
-	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker of the pool sets a weight,
-	// the queues are served in strict order of the calls of [New].
+	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker sets a weight, the queues
+	// are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait gives the next turn to a message of this queue that was sent longer ago, regardless of the order, but
-	// at most every second turn of the pool; 0 disables it.
+	// MaxWait gives the next turn to a message of this queue that was sent longer ago, but at most every second turn
+	// of the pool; 0 disables it.
 	MaxWait time.Duration
 }
 
-// Batch configures how many messages one delivery carries. The zero value means one.
+// Batch configures deliveries of several messages. The zero value means one.
 type Batch struct {
 	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a
 	// [BatchDeliverer].
 	Size int
-	// Window is how long an incomplete delivery waits for more messages, counted from its first message: 0 to 300 s,
-	// and at most three eighths of the visibility timeout.
+	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
+	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the bodies and attributes in one delivery, as stored in the queue; 0 means no limit. A single
-	// message may exceed it.
+	// Bytes limits the bodies and attributes of a batch; 0 means no limit. A single message may exceed it.
 	Bytes int
 }
 
 const maxBatchWindow = 300 * time.Second
 
-// maxHidden is the longest time a message may stay hidden after its receive.
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that grows with the attempts of a message: it starts at Min, doubles Doublings times, and then
-// grows by the last step, up to Max. With Min 10 s, Max 300 s and 3 doublings: 10, 20, 40, 80, 160, 240, 300, 300 s.
+// Backoff is a delay that grows with the attempts of a message: it doubles Doublings times from Min, and then grows
+// by the last step, up to Max. With Min 10 s, Max 300 s and 3 doublings: 10, 20, 40, 80, 160, 240, 300, 300 s.
 type Backoff struct {
-	Min time.Duration // after the first attempt; 0 disables the back-off
+	Min time.Duration // first delay; 0 disables the back-off
 	Max time.Duration // 0 means 12 h
-	// Doublings is how often the delay doubles before it grows linearly; with 0 it grows by Min each time.
+	// Doublings is how often the delay doubles before growing linearly. With 0 it grows by Min.
 	Doublings int
-	// Jitter is the maximum share of the delay that is randomly taken off, 0 to 1.
+	// Jitter is the largest part of the delay that is randomly taken off, 0 to 1.
 	Jitter float64
 }
 
-// Longest returns the longest wait after the given attempt, counted from 1.
+// Longest returns the longest delay after the given attempt, counted from 1.
 func (b Backoff) Longest(attempt int) time.Duration { return b.delay(attempt, 0) }
 
-// delay returns the wait after the given attempt, counted from 1, for a random number in [0,1).
 func (b Backoff) delay(attempt int, random float64) time.Duration {
 	n := float64(max(attempt, 1) - 1)
 	doubled := min(n, float64(max(b.Doublings, 0)))
@@ -123,7 +113,7 @@ func (b Backoff) delay(attempt int, random float64) time.Duration {
 	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
-// settled returns a copy with defaults filled in and values moved into range.
+// settled returns a copy with defaults and with all values in range.
 func (o *Options) settled() Options {
 	var s Options
 	if o != nil {
@@ -164,64 +154,58 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 	return min(max(v, low), high)
 }
 
-// Queue is the worker's view of a queue. All methods must be safe for concurrent use and return soon after their
-// context is done.
+// Queue is the worker's view of a queue. Its methods must be safe for concurrent use and return soon after ctx is
+// done.
 type Queue interface {
-	// Receive returns up to req.Max messages, and waits up to req.Wait for the first. It must not retry after losing
-	// an answer: each receive increments the receive count.
+	// Receive returns up to req.Max messages, after waiting up to req.Wait for the first. It must not be retried,
+	// because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	// Delete deletes the messages of up to [queue.MaxBatch] receipts. It returns nil if all were deleted, otherwise
-	// one error per receipt, nil for deleted messages.
+	// one error per receipt.
 	Delete(ctx context.Context, receipts []string) []error
-	// Expire deletes messages past their retention. Queues that keep statistics do not count them as done.
+	// Expire is Delete for messages past their retention, which do not count as done.
 	Expire(ctx context.Context, receipts []string) []error
-	// ChangeVisibility applies up to [queue.MaxBatch] changes in order. It returns errors like Delete.
+	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter may be called now: for messages that failed at their last receive
-	// if last is true, otherwise for messages dead-lettered by an instruction. It is called under a lock and must be
-	// quick.
+	// TakesDeadLetters reports whether DeadLetter may be called now: after the last receive if last is true,
+	// otherwise by instruction. It must be quick, because it is called under a lock.
 	TakesDeadLetters(last bool) bool
-	// DeadLetter moves or copies up to [queue.MaxBatch] failed messages to the dead-letter queue, with the reasons of
-	// their failures. It returns errors like Delete. The worker then deletes the accepted messages, so they may stay
-	// in their own queue.
+	// DeadLetter moves or copies up to [queue.MaxBatch] failed messages to the dead-letter queue, and returns errors
+	// like Delete. The worker then deletes the accepted messages.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
-// Deliverer delivers messages to the app. Both methods must be safe for concurrent use and return soon after their
-// context is done.
+// Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
+// done.
 type Deliverer interface {
-	// Deliver delivers one message at most once and returns the result. It enforces its own timeouts; the message
-	// stays hidden until it returns. It must not keep or modify m. Returning [queue.Postponed] guarantees that
-	// nothing was tried; Deliver is then called again for the same receive.
+	// Deliver delivers one message at most once. It has its own timeouts; the message stays hidden until it returns.
+	// It must not keep or modify m. [queue.Postponed] guarantees that nothing was tried, and Deliver is called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
 }
 
-// BatchDeliverer is a [Deliverer] that can deliver several messages at once, if [Batch] asks for that.
+// BatchDeliverer is a [Deliverer] that can deliver several messages at once.
 type BatchDeliverer interface {
-	// DeliverBatch delivers up to [Batch].Size messages at most once and returns their results in the same order.
-	// Messages without a result count as failed. The rules of Deliver apply.
+	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. Messages
+	// without a result have failed.
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
 }
 
-// Limiter decides whether the app may receive another message. Its methods are called under a lock, so they must be
-// quick; they must be safe for concurrent use. Workers of a pool may share a limiter, which must be comparable, such
-// as a pointer.
+// Limiter decides when the app may receive another message. Its methods must be quick, because they are called under
+// a lock, and safe for concurrent use. A limiter must be comparable, such as a pointer.
 type Limiter interface {
-	// Acquire requests a permit to start a delivery of n messages at now. Permit 0 is a refusal: wait is the time
-	// until the next request (0 means after the next release), and reason is one word ("rate", "concurrency",
-	// "breaker").
+	// Acquire requests a permit for a delivery of n messages. Permit 0 is a refusal: wait is the time until the next
+	// request (0 means after the next release), and reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release returns a permit, once, with the results of its delivery.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries may start within d; the worker receives no more than that. If it is 0,
-	// receiving stops, and reason is one of Acquire's.
+	// Room estimates how many deliveries may start within d. 0 stops receiving, with a reason of Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// pace is the speed of the app and the queue as moving averages; 0 means unknown.
+// pace holds moving averages of the speed of app and queue; 0 means unknown.
 type pace struct {
 	service   time.Duration // of one delivery
 	completed int           // deliveries with a response
@@ -29,16 +29,16 @@ const slowApp = time.Second
 // averaged is the approximate number of samples in a moving average.
 const averaged = 16
 
-// served adds the duration of a delivery that ended now. The first samples use the plain mean, because the fastest of
-// several concurrent deliveries end first.
+// served adds the duration of a delivery. The first samples use the mean, because the fastest of several concurrent
+// deliveries end first.
 func (p *pace) served(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// travelled adds the duration of a receive that did not wait. plenty means that the one before did not wait either,
-// so this was exactly one round trip.
+// travelled adds the duration of a receive that did not wait. plenty: exactly one round trip, because the one before
+// did not wait either.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -47,20 +47,17 @@ func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// credible reports whether d may be a round trip rather than a wait for messages, because other calls were about as
-// slow or none is known.
+// credible reports whether d may be a round trip rather than a wait, judging by other calls.
 func (p *pace) credible(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
 }
 
-// called adds the duration of a call that does not wait for messages.
 func (p *pace) called(d time.Duration, now time.Time) {
 	p.call = average(p.call, min(d, 10*time.Second))
 	p.calls.add(d, now)
 }
 
-// average returns the moving average after another sample.
 func average[T float64 | time.Duration](old, sample T) T {
 	if old == 0 {
 		return max(sample, 1)
@@ -68,7 +65,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// travel is the longest assumed time between the start of the visibility timeout and the arrival of the answer.
+// travel is the longest assumed transit time of an answer.
 func (p *pace) travel(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -77,7 +74,7 @@ func (p *pace) travel(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate returns how many messages per second the app processes with limit slots; 0 if unknown.
+// rate returns messages per second with limit slots; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
@@ -85,10 +82,8 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch returns how many messages to hold in addition to those in flight, when limit deliveries may run: as many
-// as the app processes during one and a half round trips, plus up to ten that start within a tenth of a second, to
-// receive in tens. It is 0 if the app's speed is unknown, if the app takes a second or more per message, or if no
-// delivery ended for a second.
+// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up
+// to ten to receive in tens. It is 0 for a slow or unknown app.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -96,8 +91,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for an app that processes rate messages per second. It is at most twice the number of completed
-// messages: a few fast responses do not prove that the app is fast.
+// ahead is prefetch for a rate in messages per second, but at most twice the completed messages, because a few fast
+// responses prove little.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
@@ -108,10 +103,8 @@ func (p *pace) ahead(rate float64, o *Options) int {
 	return int(math.Min(n, maxPrefetch))
 }
 
-// maxPrefetch limits the number of prefetched messages.
 const maxPrefetch = 5000
 
-// durations are the count and extremes of some durations; all 0 when empty.
 type durations struct {
 	count       int64
 	least, most time.Duration
@@ -126,7 +119,6 @@ func (d *durations) add(one time.Duration) {
 	d.most = max(d.most, one)
 }
 
-// history is a window of recent durations.
 type history struct{ window *window.Window[durations] }
 
 // Turns are remembered for a minute, queue calls for half a minute.

@@ -10,15 +10,14 @@ import (
 
 // PoolOptions configure a [Pool]. The zero value and nil are valid.
 type PoolOptions struct {
-	// Concurrency is the maximum number of deliveries in flight across all workers, 1 to 1000; 0 means 50. Values out
-	// of range are moved to the nearest bound.
+	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
-	// Sleep is the pause in receiving after a whole long poll found every queue empty; 0 means no pause.
+	// Sleep is the pause after a whole long poll found every queue empty; 0 means none.
 	Sleep time.Duration
 }
 
-// Pool lets workers of several queues share one concurrency limit, and orders the queues for free slots. Create it
-// with [NewPool] and set it in the [Options] of each worker. Workers may join and stop at any time.
+// Pool lets workers of several queues share one concurrency limit. Create it with [NewPool] and set it in the
+// [Options] of each worker. Workers may join and stop at any time.
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
@@ -28,8 +27,8 @@ type Pool struct {
 	lanes    []*lane
 	strict   bool
 	inWork   int
-	granted  int   // slots reserved by all lanes
-	promoted bool  // MaxWait gave away a turn, and none has followed the order since
+	granted  int
+	promoted bool  // MaxWait gave away the last turn
 	due      *lane // drawn, but waiting for a message; may be nil
 	pace     *pace
 	begun    history // started messages, with their waits
@@ -47,7 +46,6 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// join adds a queue. Queues with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +58,6 @@ func (p *Pool) join(l *lane) {
 	p.arrange()
 }
 
-// leave removes the queue of a stopped worker.
 func (p *Pool) leave(l *lane) {
 	p.grant(l, -l.granted)
 	if p.due == l {
@@ -74,13 +71,13 @@ func (p *Pool) arrange() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
-// grant reserves n more slots for a queue, or releases -n.
+// grant reserves n more slots, or releases -n.
 func (p *Pool) grant(l *lane, n int) {
 	l.granted += n
 	p.granted += n
 }
 
-// take starts one delivery on a free slot, and returns nil if none can start. The caller repeats it until then.
+// take starts one delivery; nil if none can start. The caller repeats it.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -118,7 +115,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// takeReserved starts a delivery on its reserved slot, and releases slots reserved for more messages than can come.
+// takeReserved starts a delivery on a reserved slot, and releases surplus reservations.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -140,21 +137,21 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns how many slots a queue may reserve: about its share. Then its next turn waits, and with it all
-// others, because queues with held messages would otherwise overtake a queue with slow receives.
+// reservable returns a queue's maximum of reserved slots, about its share. Then its turn waits and all others with
+// it, because held messages would otherwise overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn keeps the turn of a queue that cannot use its slot yet: drawing another queue would favour queues that are
-// refused less often. Strict order has no turns.
+// keepTurn keeps the turn of a queue that cannot use it yet, because a new draw would favour queues refused less
+// often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
 	}
 }
 
-// draw chooses the queue for the next free slot, nil if none wants it.
+// draw chooses the queue for the next free slot, or nil.
 func (p *Pool) draw(now time.Time) *lane {
 	if l := p.due; l != nil {
 		if l.demand(now) == hasDemand {
@@ -179,8 +176,7 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder returns the queue for the next slot: in strict order the first with work, unless a queue above has
-// openDemand, otherwise by weight.
+// byOrder returns the next queue by strict order or by weight.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
@@ -191,7 +187,6 @@ func (p *Pool) byOrder(now time.Time) *lane {
 	return nil
 }
 
-// longestWaiting returns the queue with the longest wait beyond its MaxWait, or nil.
 func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	var most time.Duration
 	for _, l := range p.lanes {
@@ -204,20 +199,18 @@ func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	return longest
 }
 
-// workAbove reports whether a queue above this one in strict order has work.
 func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove reports whether a queue above this one has work, which may be waiting for the limiter that both share.
+// waitsAbove reports whether a queue above has work, perhaps waiting for the shared limiter.
 func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
 }
 
-// shareOf returns the queue's expected share of the turns, up to 1: all in strict order, otherwise by weight among
-// the queues that may have work.
+// shareOf returns a queue's expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -225,7 +218,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is shareOf among the queues sharing a limiter. An empty queue has a share as if all of them were empty.
+// shareOfRoom is shareOf among queues sharing a limiter, where an empty queue counts all of them.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -234,7 +227,6 @@ func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
-// part returns the queue's weight divided by the total weight of itself and the counted queues.
 func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	total := 0
 	for _, m := range p.lanes {
@@ -245,8 +237,7 @@ func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// rest starts the pool's sleep once every queue was found empty. Queues with messages or an open receive are not
-// empty; closed queues are ignored.
+// rest starts the pool's sleep if every open queue is empty.
 func (p *Pool) rest(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
 		return l.isOpen() && !l.backlog.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
@@ -260,7 +251,6 @@ func (p *Pool) rest(now time.Time) {
 	}
 }
 
-// roundLeft returns how much longer the other queues' receives may wait.
 func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {
@@ -273,8 +263,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait time of a queue's next receive. A queue already found empty waits until the round ends, so
-// that all queues sleep together.
+// waitFor returns the wait of the next receive. An empty queue waits until the round ends, so that all sleep
+// together.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	maxReceives        = 64               // open at once
-	fullReceives       = 8                // open receives from which on the queue counts as full
-	receiveMargin      = 30 * time.Second // after the wait, until the receive times out
+	maxReceives        = 64
+	fullReceives       = 8                // the queue counts as full from here on
+	receiveMargin      = 30 * time.Second // timeout, after the wait
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
 	refusedFirst       = 5 * time.Second // after a permanent refusal
@@ -20,8 +20,7 @@ const (
 	quickReceiveLimit  = 5 * time.Second // between empty answers that did not wait
 )
 
-// poller decides when to receive and how much: one long poll while the queue is empty, up to 64 receives while it is
-// full.
+// poller decides when to receive and how much.
 type poller struct {
 	core     *core
 	messages *inventory
@@ -29,40 +28,36 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// filter reports whether to deliver a message; a nil pointer or func delivers all.
+	// filter reports whether to deliver a message; nil, as pointer or func, delivers all.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
 	asked    int // by open receives
-	expected int // likely part of asked; pools only
-	// want is how many receives may be open: one while the queue is empty, doubled by full answers and halved by slow
-	// ones, at most once per round trip since changed.
+	expected int // for pools
+	// want is the maximum of open receives: one while the queue is empty, doubled by full answers, halved by slow
+	// ones. It changes once per round trip.
 	want    int
 	changed time.Time
-	// full: the last answer was full, so the next one should not need to wait.
-	full bool
+	full    bool
 	// quick counts consecutive empty answers that did not wait.
-	quick int
-	// fails counts consecutive failures, the last one at failed; no receive starts before notBefore.
+	quick             int
 	fails             int
 	failed, notBefore time.Time
 }
 
-// openReceive is a receive in flight.
 type openReceive struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	asked     int
-	expected  int           // pools only, see lane
-	gaveUp    bool          // no longer expected, though the queue had plenty
-	waited    bool          // for its messages
-	wait      time.Duration // maximum, for the first message
+	expected  int  // for pools
+	gaveUp    bool // no longer expected
+	waited    bool
+	wait      time.Duration
 	start     time.Time
-	cancelled bool // by the worker
+	cancelled bool
 }
 
-// learn adapts want to an answer of n messages. It reports whether the receive took exactly one round trip, because
-// the queue had plenty before and after it.
+// learn adapts want to an answer, and reports whether the receive took exactly one round trip.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
@@ -89,8 +84,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// fail records a failed receive and returns the wait before the next. Concurrent receives that fail together count
-// once.
+// fail returns the wait after a failed receive. Concurrent failures count once.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -106,8 +100,7 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives starts all possible receives, also for the other workers of the pool, and completes a drain when
-// nothing is in flight.
+// startReceives starts all possible receives of the pool's workers, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -127,7 +120,6 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
-// receive receives and accepts messages until no further receive may start.
 func (w *Worker) receive(o *openReceive) {
 	opts := &w.core.opts
 	req := queue.ReceiveRequest{Visibility: &opts.VisibilityTimeout, CountAtPost: opts.UncountedReturns}
@@ -152,7 +144,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages runs without the lock, because filtering large messages takes time.
+// filterMessages is called without the lock, because it may be slow.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -165,7 +157,7 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// next returns the next receive, nil if none may start now.
+// next returns the next receive, or nil.
 func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
 		return nil
@@ -202,21 +194,20 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-// mayBegin reports whether the state of the queue allows another receive, regardless of room.
+// mayBegin reports whether another receive may start, regardless of room.
 func (p *poller) mayBegin(now time.Time) bool {
 	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
-	// If the process dies now, messages with unconfirmed deletes are delivered again. Their number is limited to the
-	// concurrency plus two round trips' worth of deletes, at least 320.
+	// Messages with unconfirmed deletes are delivered again if the process dies, so their number is limited: to the
+	// concurrency plus two round trips' worth.
 	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages the next receive may request, 0 for no receive: those with a free slot, and the
-// prefetch, which is received in tens.
+// room returns how many messages to receive next: for free slots, and the prefetch in tens.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -235,14 +226,14 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Memory reserved per message of a receive, before its size is known.
+// Memory reserved for a message before its size is known.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting returns how many messages HeldBytes allows the next receive, at least one if nothing is held or in flight.
-// Remote queues have many slow receives open, so they reserve according to the average size.
+// fitting returns how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
+// receives open, so they reserve only the usual size.
 func (p *poller) fitting() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -254,8 +245,7 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted returns how many messages the limiter lets the next receive request: its room minus messages on the way
-// to a slot, in tens if the room is large enough.
+// permitted returns how many messages the limiter lets the next receive request.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -268,7 +258,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns room minus near, or 0 if that is less than a whole receive.
+// inTens returns room minus near, or 0 if that is too little for a whole receive.
 func inTens(room, near int) int {
 	left := room - near
 	if near > 0 && left < min(queue.MaxBatch, room) {
@@ -277,8 +267,8 @@ func inTens(room, near int) int {
 	return left
 }
 
-// receiveEnded records the end of a receive and returns since when its messages are hidden; zero without an answer. A
-// cancelled receive without an answer counts neither as answered nor as failed.
+// receiveEnded returns since when the received messages are hidden; zero without an answer. A cancelled receive is
+// neither answered nor failed.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -295,7 +285,6 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	return hiddenSince
 }
 
-// failedReceive counts and reports a failed receive, and delays the next one.
 func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 	class := classify(err)
 	wait := p.fail(o, class, now, p.core.opts.Random())
@@ -305,7 +294,6 @@ func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
-// answered records an answered receive.
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
 	o.waited = p.waited(o, msgs, now)
@@ -338,8 +326,8 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive apparently waited on an empty queue: every message was sent after it started, or
-// was visible again and the answer took longer than usual.
+// waited reports whether the receive seems to have waited on an empty queue: all its messages were sent after it
+// started, or were returned and the answer was slow.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
@@ -360,8 +348,8 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer is how long a queue with messages usually takes to answer: three round trips. If unknown, the slowest
-// other queue of the pool serves as the estimate.
+// usualAnswer is how long a queue with messages usually takes to answer. If unknown, another queue of the pool serves
+// as the estimate.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -375,7 +363,6 @@ func (p *poller) usualAnswer(now time.Time) time.Duration {
 	return clamp(3*trip, usualAnswerLeast, usualAnswerMost)
 }
 
-// leastTrip returns the shortest recent round trip, 0 if unknown.
 func (p *poller) leastTrip(now time.Time) time.Duration {
 	own := p.pace.trips.sum(now).least
 	if p.lane == nil {
@@ -384,8 +371,7 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace is the age from which a receive is assumed to wait on an empty queue. Cancelling a younger one could leave
-// messages hidden that are already on their way.
+// grace is the age from which a receive is assumed to wait. Cancelling a younger one could lose messages in transit.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -393,8 +379,8 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels receives waiting on an empty queue while the gate is closed or the breaker open. It returns
-// when to call it again, zero for never.
+// cancelWaiting cancels receives on an empty queue while the gate is closed or the breaker open. It returns when to
+// call it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -413,20 +399,18 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load is the expected effect of more concurrent receives.
+// load is the expected effect of more receives.
 type load uint8
 
 const (
-	light   load = iota // they would bring more messages
-	heavy               // they would only take longer
-	crowded             // there are already too many
+	light   load = iota // more messages
+	heavy               // only slower answers
+	crowded             // too many already
 )
 
-// loadSlack is the tolerated delay of an answer for other reasons.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a round trip with the shortest recent one: an overloaded server or machine answers later instead of
-// more.
+// loadOf compares a round trip with the shortest: an overloaded server answers later instead of more.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

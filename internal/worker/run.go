@@ -10,11 +10,10 @@ import (
 
 var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// stopError counts the messages that a stopped worker left unfinished. They become visible again when their
-// visibility timeouts end.
+// stopError counts unfinished messages. They become visible after their visibility timeouts.
 type stopError struct {
 	Aborted int
-	// Undeleted is the number of processed messages without a confirmed delete; they may be delivered again.
+	// Undeleted messages were processed, and may be delivered again.
 	Undeleted int
 }
 
@@ -23,14 +22,13 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is how long an aborted worker keeps trying to delete processed messages and return unposted ones.
+// abortGrace is for deleting processed messages and returning unposted ones.
 const abortGrace = 2 * time.Second
 
-// Run works until a context is done. When receive is done, the worker drains: it ends its receives, lets deliveries
-// finish, confirms their deletes and returns unposted messages. When work is done, deliveries are cancelled, and
-// their messages become visible after their visibility timeout. Run returns nil after a clean drain, otherwise an
-// error that counts the unfinished messages. It can be called only once. All its goroutines have ended when it
-// returns.
+// Run works until a context is done. After receive, the worker drains: it ends its receives, lets deliveries finish,
+// confirms their deletes and returns unposted messages. After work, it cancels deliveries and leaves their messages
+// to their visibility timeouts. Run returns nil after a clean drain, otherwise an error that counts unfinished
+// messages. It can be called only once. Its goroutines have ended when it returns.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -56,7 +54,6 @@ func (w *Worker) Run(receive, work context.Context) error {
 	return w.stop(work)
 }
 
-// maintain runs a round in each rhythm, and earlier when something is due.
 func (w *Worker) maintain() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -119,7 +116,6 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
-// stop drains the worker, and aborts when work is done.
 func (w *Worker) stop(work context.Context) error {
 	w.enter(draining)
 	select {
@@ -164,7 +160,6 @@ func (w *Worker) batchers() []*batcher {
 	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
-// checkDrained ends the drain when no receive, delivery or queue call is left.
 func (w *Worker) checkDrained() {
 	isBusy := func(b *batcher) bool { return !b.idle() }
 	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
@@ -178,7 +173,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the idle goroutines. Running deliveries end by themselves when they find no next message.
+// close ends the idle goroutines. Busy slots end when they find no next message.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// settler carries out the outcome of each delivery: delete the message, delay its next attempt, keep it, or return
-// it.
+// settler carries out the outcomes of deliveries.
 type settler struct {
 	core       *core
 	messages   *inventory
@@ -20,8 +19,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle processes the results of a delivery. It appends the attempts to settled; postponed messages had none.
-// answered reports whether the app responded.
+// settle processes the results of a delivery and appends the attempts to settled. answered: the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -59,7 +57,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
 
-// decisive returns the result that reveals most about the app: it responded if any message is done or failed.
+// decisive returns the result that says most about the app.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -77,8 +75,7 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide returns the action for a message after its delivery, which the end of Run may have aborted. If the target
-// throttles, it first closes the gate for a pause that applies to the message as well.
+// decide returns the action for a message. If the target throttles, it first closes the gate.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -99,8 +96,8 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		}
 
 		if !d.lapsed && s.keepable(h, now) {
-			// Nothing was run, so the message waits here for the end of the pause. Returning it would cost a receive,
-			// and eventually dead-letter it.
+			// Nothing was run, so the message waits here. Returning it would cost a receive, and eventually
+			// dead-letter it.
 			s.core.stats.counts.Throttled++
 			res.Outcome = queue.Postponed
 			res.RetryAfter = d.pause
@@ -113,7 +110,6 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	return decide(&s.core.opts, &d, now)
 }
 
-// keepable reports whether a message that was not posted may be kept.
 func (s *settler) keepable(h *held, now time.Time) bool {
 	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(s.core.opts.VisibilityTimeout, now)
 }
@@ -126,7 +122,6 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 		Batch: batch, Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)}
 }
 
-// apply carries out the action for an attempted message and completes e.
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.skip(h, true)
@@ -155,8 +150,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	s.core.stats.counts.settled(e)
 }
 
-// putOff keeps or returns the postponed and unreached messages of a delivery, last one first to preserve the order of
-// FIFO groups.
+// putOff keeps or returns postponed and unreached messages, last one first to preserve FIFO order.
 func (s *settler) putOff(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
@@ -185,7 +179,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 	}
 }
 
-// withdraw returns all messages that were received and not posted.
+// withdraw returns all unposted messages.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
@@ -199,7 +193,7 @@ func (s *settler) withdraw(now time.Time) {
 	}
 }
 
-// postpone keeps a message hidden and makes it ready again after a delay.
+// postpone keeps a message hidden until its next attempt.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now
@@ -218,7 +212,6 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-// resume makes messages ready when their postponement has ended.
 func (s *settler) resume(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {

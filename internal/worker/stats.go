@@ -12,16 +12,15 @@ type Status struct {
 	Name    string    // from the options
 	Phase   string    // "not started", "running", "draining", "aborting" or "stopped"
 	Started time.Time // when Run was called; zero before
-	// Receiving is false if there are Reasons not to receive: the gate's, and an open breaker.
+	// Receiving is false if there are Reasons: the gate's, or an open breaker.
 	Receiving bool
 	Reasons   []Reason
 
-	// Concurrency is the configured maximum of concurrent deliveries. Limit is the current one, lower for a while
-	// after an outage of the app.
+	// Concurrency is the configured limit; Limit is lower for a while after an outage of the app.
 	Concurrency, Limit int
-	// InWork is the number of running deliveries. Numbers of messages: Prefetched waiting for a slot, Waiting behind
-	// their FIFO group, Postponed to be delivered again, Unconfirmed done or expired without a confirmed delete.
-	// Polls is the number of open receives.
+	// InWork is the number of running deliveries and Polls the number of open receives. The others count messages:
+	// Prefetched wait for a slot, Waiting for their FIFO group, Postponed for another delivery, Unconfirmed for their
+	// delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts    Counts  // since the start of Run
@@ -29,15 +28,14 @@ type Status struct {
 	// ServiceTime is the average duration of a delivery, RoundTrip of a receive that does not wait; 0 if unknown.
 	ServiceTime, RoundTrip time.Duration
 
-	// Oldest is the age since sending of the oldest held message that is not done. LongestWait is the longest time
-	// between sending and delivery of messages started in the last minute. Both are 0 without such messages.
+	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
+	// last minute. Both may be 0.
 	Oldest, LongestWait time.Duration
-	// Turns is the number of messages started in the last minute, TurnShare their share of all messages that the pool
-	// started, 0 to 1; 1 without a pool, 0 if Turns is 0.
+	// Turns is the number of messages started in the last minute, TurnShare their share in the pool, 0 to 1.
 	Turns     int64
 	TurnShare float64
 	LimitedBy string     // the limiter's reason while it limits
-	LastError *LastError // latest failed queue call; may be nil
+	LastError *LastError // may be nil
 }
 
 // LastError is a failed queue call.
@@ -49,19 +47,16 @@ type LastError struct {
 
 // Counts are numbers of messages and queue calls.
 type Counts struct {
-	// Received counts every receive of a message, Duplicates receives of messages already held or done.
+	// Received includes Duplicates, receives of messages already held or done.
 	Received, Duplicates int64
 	// Posted counts started deliveries of messages; Done, Failed, Unreached, Throttled and Postponed their results;
 	// Aborted those cancelled by the end of Run; Late those whose receipt had lapsed.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost deletes given up, Expired messages past their retention, Filtered
-	// messages that did not match the filter.
+	// Deleted counts confirmed deletes, DeletesLost deletes given up, Expired messages past their retention.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Extended counts extensions, Returned unposted messages made visible again, VisibilityExpired receipts that
-	// expired while held.
+	// Returned counts unposted messages made visible again, VisibilityExpired receipts that expired while held.
 	Extended, Returned, VisibilityExpired int64
-	// Polls counts receives, EmptyPolls and FailedPolls those without messages or answer; DeleteCalls and ChangeCalls
-	// count the other calls.
+	// EmptyPolls and FailedPolls count receives without messages or answer.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
 	Promoted                                                 int64 // turns out of order because of MaxWait
 	Limited                                                  int64 // periods of limiting
@@ -101,7 +96,6 @@ func (c *Counts) settled(e *Settled) {
 	}
 }
 
-// measure updates the rate.
 func (t *statistics) measure(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {

@@ -1,25 +1,23 @@
 package worker
 
-// demand is a queue's interest in the next free slot of its pool.
+// demand is a queue's interest in the next free slot.
 type demand uint8
 
 const (
 	// noDemand: it has no work for another slot.
 	noDemand demand = iota
-	// openDemand: receives may still bring more messages than it has slots for. In strict order, lower queues wait
-	// until that is known.
+	// openDemand: receives may still bring messages for the slot. In strict order, lower queues wait for that.
 	openDemand
 	// hasDemand: it has work for the slot, held or expected.
 	hasDemand
 )
 
-// sameCredit is the difference below which two credits count as equal, because of rounding.
+// sameCredit is the tolerance for equal credits.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn, in proportion to their weights, or nil (smooth weighted round
-// robin). Each of them gains its part of the turn as credit, and the queue with the highest credit takes and pays the
-// turn. Queues that want nothing gain nothing. random returns 0 to n-1 and breaks ties, so that queues of equal
-// weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil: each gains its part of
+// the turn as credit, and the highest credit pays for the turn. Queues that want nothing gain nothing. random breaks
+// ties, so that queues of equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -48,8 +46,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first of n queues with work for a slot, or -1 if no queue has work or one above it has
-// openDemand.
+// firstInOrder returns the first queue with work, or -1 if none has work or one above it has openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

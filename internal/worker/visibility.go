@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// visibilityChanger sends all visibility changes, in tens: extensions of messages in flight or waiting, delays before
-// the next attempt, and returns of unposted messages.
+// visibilityChanger sends all visibility changes: extensions, delays of the next attempt, and returns of unposted
+// messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
 	pending  batcher
-	// returning holds returns that may have to wait until the open receives end.
+	// returning holds returns that wait until no receive is open.
 	returning []pending
 }
 
-// round checks all messages for expired visibility and due extensions.
 func (v *visibilityChanger) round(now time.Time) {
 	for _, h := range v.messages.held {
 		switch {
@@ -38,8 +37,8 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change queues a visibility change. Each message has only one pending or in flight, because two could arrive in the
-// wrong order; a second one waits.
+// change queues a visibility change. A message has only one pending or in flight, because two could arrive in the
+// wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -49,7 +48,7 @@ func (v *visibilityChanger) change(p pending, due time.Time) {
 	v.pending.put(p, due)
 }
 
-// ended completes a change that was answered or dropped, and queues the one waiting behind it.
+// ended completes a change and queues the next one.
 func (v *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
 	if next := h.following; next != nil {
@@ -58,7 +57,6 @@ func (v *visibilityChanger) ended(h *held, now time.Time) {
 	}
 }
 
-// queueReturns queues the returns that waited for open receives.
 func (v *visibilityChanger) queueReturns(now time.Time) {
 	for _, p := range v.returning {
 		v.change(p, now)
@@ -67,7 +65,6 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 	v.returning = v.returning[:0]
 }
 
-// answered processes the results of one call.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int
@@ -104,7 +101,7 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 	}
 }
 
-// extended processes the result of an extension and schedules a retry if it failed.
+// extended processes the result of an extension.
 func (v *visibilityChanger) extended(p pending, err error, class errorClass, start, now time.Time) {
 	h := p.h
 	switch isNewest := p.receipt == h.receipt; {
@@ -152,15 +149,14 @@ func (v *visibilityChanger) failed(p pending, err error, final bool, now time.Ti
 		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
 }
 
-// delayRetry makes a failed message visible at a given time.
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
 	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// release drops a message that becomes visible by itself. Messages behind it in its FIFO group are returned, unless
-// it failed at its last receive: they were received as often, would come again only after it, and might be
-// dead-lettered unposted. The group then continues without it.
+// release drops a message that becomes visible by itself. The messages behind it in its FIFO group are returned,
+// unless it failed at its last receive: they were received as often, and might be dead-lettered unposted if they had
+// to come again.
 func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
 		v.messages.leaveGroup(h, now)
@@ -170,21 +166,19 @@ func (v *visibilityChanger) release(h *held, now time.Time) {
 	v.messages.forget(h)
 }
 
-// returnWithGroup returns a message and all messages behind it.
 func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnAll(v.messages.disband(h), now)
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll returns the messages of one group, last one first to preserve their order.
+// returnAll returns the messages of a group, last one first to preserve their order.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)
 	}
 }
 
-// returnMessage makes an unposted message visible after pause. It drops a message past its visibility, which another
-// worker may hold.
+// returnMessage makes an unposted message visible after pause, or drops it if another worker may hold it.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// Worker polls one queue, delivers each message and settles it. Create it with [New] and run it once with
-// [Worker.Run]. Its methods are safe for concurrent use and may be called at any time.
+// Worker polls one queue. Create it with [New] and run it once with [Worker.Run]. Its methods are safe for concurrent
+// use.
 type Worker struct {
 	core       *core
 	queue      Queue
@@ -29,11 +29,10 @@ type Worker struct {
 	pace       *pace
 
 	nextRound time.Time     // of the checks of held messages
-	drained   chan struct{} // closed when draining has finished
+	drained   chan struct{} // closed when draining has ended
 }
 
-// New returns a worker that receives messages from q and delivers them with d. It does nothing until [Worker.Run].
-// opts may be nil.
+// New returns a worker that does nothing until [Worker.Run]. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
 	o := opts.settled()
@@ -73,8 +72,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed applies the gate and starts the deliveries, calls and receives that are possible now. Every step that
-// changes state under the lock ends with it.
+// proceed starts all deliveries, calls and receives that are possible now. Every step under the lock ends with it.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -82,7 +80,7 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// obeyGate returns messages that are not in flight while the gate is closed.
+// obeyGate returns unposted messages while the gate is closed.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return
@@ -99,8 +97,7 @@ func (w *Worker) observe(now time.Time) {
 	}
 }
 
-// stalled handles a time in which the process did not run: the part that the monotonic clock missed is subtracted
-// from the visibility of every message.
+// stalled corrects the visibility of all messages by the time that the monotonic clock missed.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)
@@ -111,8 +108,8 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
-// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; messages received but not posted are
-// returned. A second call replaces the reason.
+// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; unposted messages are returned. A
+// second call replaces the reason.
 func (w *Worker) Pause(reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -129,9 +126,8 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate sets whether the app is ready. Until the gate is first closed, the worker finds out itself with [Deliverer]
-// Probe. Opening the gate also stops probing after refused connections; after such an outage the worker starts with
-// one delivery at a time. reason explains a closed gate and is unused when it opens.
+// Gate sets whether the app is ready. Until the gate is first closed, the worker probes the app itself. Opening it
+// also stops the probes after an outage, and deliveries resume one at a time. reason explains a closed gate.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -148,12 +144,11 @@ func (w *Worker) SetMaxReceives(n int) {
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter makes the worker delete messages for which match returns false, without posting them, from the next
-// receive on; nil delivers all. It may be called before [Worker.Run]. match is called for every message of every
-// receive and must be safe for concurrent use.
+// SetFilter deletes messages for which match returns false, without posting them, from the next receive on; nil
+// delivers all. It may be called before [Worker.Run]. match must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
-// Tuning holds the settings that may change while a worker runs, with the meanings of [Options].
+// Tuning is the part of [Options] that may change while a worker runs.
 type Tuning struct {
 	Concurrency            int
 	ErrorVisibilityTimeout *time.Duration
@@ -162,8 +157,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune applies changed settings to every attempt that ends from now on, including those in flight. If concurrency
-// decreases, deliveries in flight finish first. A worker of a pool ignores Concurrency.
+// Tune applies settings to all attempts that end from now on. If concurrency decreases, deliveries in flight finish
+// first. A worker of a pool ignores it.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -245,7 +240,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork returns the number and start of the attempt at a message that is in flight; ok is false if there isn't one.
+// InWork returns the number and start of the attempt in flight for a message.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
