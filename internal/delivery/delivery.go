@@ -7,10 +7,9 @@ import (
 	"tendril/queue"
 )
 
-// stages builds the chain of stages from the target to the worker.
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // next to the request, which carries the span in its headers
+	if opts.Tracer != nil { // next to the request, which carries the span
 		d = trace(d, opts.Tracer)
 	}
 	if opts.Begun != nil { // only for messages actually sent
@@ -29,8 +28,7 @@ func stages(opts *Options) stage {
 	return d
 }
 
-// ForWorker returns the deliverer for a worker. It is a [worker.BatchDeliverer] if the target accepts several
-// messages at once.
+// ForWorker returns a deliverer, which is a [worker.BatchDeliverer] if the target accepts batches.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
@@ -55,7 +53,7 @@ func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return one.result
 }
 
-// batches also delivers several messages at once.
+// batches is a single that also accepts batches.
 type batches struct{ one single }
 
 // Deliver delivers one message.
@@ -66,8 +64,7 @@ func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // Probe probes the target.
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch delivers several messages in one delivery. A message that cannot be delivered only holds up later ones
-// of its FIFO group.
+// DeliverBatch delivers several messages at once. A failure only holds up later messages of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

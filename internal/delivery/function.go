@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions are the local Lambda functions by command. It is not safe for concurrent use.
+// Functions are the local Lambda functions by command, for use by one goroutine.
 type Functions struct {
 	byCommand map[string]*Function
 }
@@ -24,7 +24,7 @@ type Function struct {
 	Name string
 }
 
-// Open returns the function for a command, and calls start if it does not exist yet.
+// Open returns the function for a command. It calls start for a new one.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil
@@ -38,8 +38,8 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 		f.byCommand = map[string]*Function{}
 	}
 
-	// The name is visible without the console's token. It is the program's name only, because arguments may contain
-	// secrets, and a number if the name is taken.
+	// Names are visible without the console's token, so they contain only the program and not its arguments, which
+	// may be secret.
 	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {
@@ -59,8 +59,7 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns the base name of the program in a shell command line, or "function" if that requires a shell's
-// parser.
+// programName returns the program of a shell command line, or "function" if only a shell can parse it.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {
@@ -74,8 +73,7 @@ func programName(command string) string {
 	return "function"
 }
 
-// LogFunction returns listeners that log a function's events. stopping reports whether its processes are expected to
-// exit. log may be nil.
+// LogFunction returns listeners that log events. stopping reports whether exits are expected. log may be nil.
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }

@@ -20,8 +20,8 @@ type Remote struct {
 	http  atomic.Pointer[deliver.Client]
 }
 
-// NewRemote returns a remote target. open connects with the current settings. check is the health check; with the
-// zero value the app only has to accept connections.
+// NewRemote calls open for connections with the current settings. A zero check only requires that the app accepts
+// connections.
 func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
@@ -37,7 +37,7 @@ func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	return r.http.Load().DeliverBatch(ctx, ms)
 }
 
-// Probe returns nil if the app passes its health check, or accepts connections if it has no check.
+// Probe returns nil if the app passes its health check.
 func (r *Remote) Probe(ctx context.Context) error {
 	if check := r.check; !check.IsZero() {
 		if check.TLS {
@@ -48,8 +48,8 @@ func (r *Remote) Probe(ctx context.Context) error {
 	return r.http.Load().Probe(ctx)
 }
 
-// Renew replaces the connections, using the current settings. Deliveries in flight finish on the previous ones, which
-// remain in use after an error.
+// Renew replaces the connections. Deliveries in flight finish on the previous ones, which remain in use after an
+// error.
 func (r *Remote) Renew() error {
 	opened, err := r.open()
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Remote) Renew() error {
 // Close closes the connections.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns a health check of the host of target. On the target's own port it uses TLS if the target does.
+// CheckAt returns a health check of target's host. On target's own port it also uses TLS if target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host

@@ -20,29 +20,27 @@ import (
 type Options struct {
 	Target Target
 	FIFO   bool // preserve the order of message groups
-	// OneByOne delivers messages singly, even to a target that accepts several at once.
+	// OneByOne disables batches.
 	OneByOne bool
 	Tracker  *Tracker // may be nil
-	Known    Registry // if nil, every message that claims to be a run is trusted
+	Known    Registry // nil trusts every message that claims to be a run
 	// Account returns the account of scheduled runs; it and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool             // unwrap SNS envelopes
-	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
-	// Deadline returns the deadline of a whole delivery, 0 for no deadline; may be nil.
+	Payloads *envelope.Opener // fetches from S3; nil if no bucket is allowed
+	// Deadline limits a whole delivery, 0 for no limit; may be nil.
 	Deadline func() time.Duration
-	// Postponed is called if the payload of a message, or the registry needed to judge it, is unavailable; may be
-	// nil.
+	// Postponed is called if a payload or the registry is unavailable; may be nil.
 	Postponed func(id string, retryIn time.Duration, err error)
-	// Begun is called when a message is about to be delivered; path is a scheduled run's, otherwise "". May be nil.
+	// Begun is called before each message is sent, with a scheduled run's path or ""; may be nil.
 	Begun func(path string)
-	// Posting is called with the receipt handle of each message just before it is sent; may be nil.
+	// Posting is called with each receipt handle just before sending; may be nil.
 	Posting func(receipt string)
 	Tracer  *telemetry.Tracer // may be nil
 	Logger  *slog.Logger      // may be nil
 }
 
-// Target is an app or a function. If it also has a method DeliverBatch, like [deliver.Lambda], it receives all
-// messages of a delivery at once, unless OneByOne is set.
+// Target is an app or a function. It receives batches if it also has a method DeliverBatch, like [deliver.Lambda].
 type Target interface {
 	// Deliver delivers one message.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
@@ -50,20 +48,17 @@ type Target interface {
 	Probe(ctx context.Context) error
 }
 
-// batchTarget is a [Target] that accepts several messages at once.
 type batchTarget interface {
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
 }
 
-// message is a message passing through the stages.
 type message struct {
-	// Message is the message to send. A stage may replace it by a modified copy.
+	// Message is sent. A stage may replace it by a modified copy.
 	*queue.Message
 	result queue.Result
 }
 
-// withoutReason removes the failure reason from a message redriven from a dead-letter queue: the app receives the
-// message as it was sent.
+// withoutReason removes the failure reason from a redriven message, because the app should receive it as it was sent.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -124,7 +119,6 @@ func trace(next stage, tracer *telemetry.Tracer) stage {
 	}
 }
 
-// announce reports each message about to be delivered.
 func announce(next stage, begun func(path string)) stage {
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
@@ -146,7 +140,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep records the start and result of scheduled runs in the same account.
+// bookkeep records scheduled runs, start and result in the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -165,11 +159,10 @@ func bookkeep(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a scheduled run with this ID was created for this path, or returns
-// [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is the minimum wait before retrying a message if the registry is undecided or unavailable.
+// undecidedPause is the minimum wait for the registry.
 const undecidedPause = time.Second
 
 // recognizeRuns parses scheduled runs.
@@ -190,8 +183,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// judge checks whether a message is the run that it claims to be. Unknown runs, and copies with another path, become
-// ordinary messages. It returns false without an answer.
+// judge turns unknown runs, and copies of runs with another path, into ordinary messages. It returns false without an
+// answer.
 func judge(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -206,7 +199,7 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 		case errors.Is(err, queue.ErrDenied):
 			m.result = queue.Result{Reason: "the registry of periodic tasks cannot be read", Err: err, Unsent: true}
 			return false
-		case err != nil: // an outage of the registry must not use up receives of the runs
+		case err != nil: // an outage of the registry must not use up receives
 			retryIn := max(undecidedPause, 2*time.Since(begin))
 			if ctx.Err() == nil && opts.Postponed != nil {
 				opts.Postponed(m.ID, retryIn, err)
@@ -228,8 +221,7 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// prepare returns the messages for which ready returns true. ready sets the results of the others, and on a FIFO
-// queue later messages of their groups are held back too.
+// prepare returns the ready messages. ready sets the results of the others, which hold back their FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{} // by group
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
@@ -255,7 +247,6 @@ type Tracker struct {
 	since map[uint64]time.Time
 }
 
-// begin records the start of a delivery; pass the returned ID to end.
 func (t *Tracker) begin(now time.Time) (id uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,7 +264,7 @@ func (t *Tracker) end(id uint64) {
 	delete(t.since, id)
 }
 
-// Work returns the number of running deliveries and the age of the oldest.
+// Work returns the number of deliveries and the age of the oldest.
 func (t *Tracker) Work() autoscale.Work {
 	now := time.Now()
 	t.mu.Lock()

@@ -12,15 +12,12 @@ import (
 )
 
 const (
-	// fetchTimeout limits fetching the payloads of one delivery from S3. The largest payload takes that long at 5
-	// Mbit/s.
+	// fetchTimeout applies to all payloads of a delivery. The largest one takes that long at 5 Mbit/s.
 	fetchTimeout = 30 * time.Second
-	// fetchPause is the minimum wait before fetching a payload again.
-	fetchPause = 5 * time.Second
+	fetchPause   = 5 * time.Second
 )
 
-// unwrap replaces SNS envelopes and S3 pointers by the messages in them. Messages without available content are not
-// delivered, because their body is not the sender's.
+// unwrap replaces SNS envelopes and S3 pointers by their messages. Without its content, a message is not delivered.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -55,8 +52,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer by its payload in S3. It returns false if the payload is unavailable, or not complete
-// before until.
+// fetch replaces a pointer by its payload, and returns false if that is not available in time.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
@@ -71,7 +67,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 		return false
 	}
 
-	// While S3 hangs, the slots must be free for other messages most of the time.
+	// While S3 hangs, the slots should mostly be free for other messages.
 	retryIn := max(fetchPause, 2*time.Since(begin))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.ID, retryIn, err)
@@ -82,7 +78,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// mayComeLater reports whether an error is a failure of S3 or the network, rather than about the object.
+// mayComeLater reports whether an error concerns S3 or the network, not the object.
 func mayComeLater(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

@@ -10,19 +10,17 @@ import (
 	"time"
 )
 
-// protocol holds the settings of an exchange.
 type protocol struct {
 	idle    time.Duration // maximum silence
-	success StatusSet     // statuses with a body that must arrive completely
+	success StatusSet     // their bodies must arrive completely
 	maxBody int           // bytes of a success body to read
 	keep    int           // bytes of any body to keep
 	headers bool          // keep all response headers
 }
 
-// answer is the result of one exchange.
 type answer struct {
 	head     *http.Response // nil if none was read
-	first    []byte         // kept start of the body; valid until the next exchange
+	first    []byte         // start of the body; valid until the next exchange
 	sent     bool           // a byte of the request may have reached the app
 	started  bool           // a byte of the response was read
 	success  bool           // head has a success code
@@ -37,7 +35,7 @@ type answer struct {
 	pool     *pool          // pool to return conn to
 }
 
-// readAnswer reads the final response and, within limits, its body. Without a response it leaves w unfinished.
+// readAnswer reads the final response. Without one it leaves w unfinished.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -72,7 +70,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	return a
 }
 
-// readHead reads the headers of the final response. Informational responses before it only count as activity.
+// readHead reads the final response's headers. Informational responses only count as activity.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -101,8 +99,7 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes, keeps the first ones, and reports whether that was the whole body. An error
-// means that the body was incomplete.
+// readBody reads at most maxBody bytes and keeps the first ones. An error means that the body is incomplete.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
 	c.first = c.first[:0]
 	if body == http.NoBody {
@@ -125,8 +122,8 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead consumes a complete, simple success head with a Content-Length and no instruction. It returns nil for
-// any other, which the regular parser reads. It saves most responses the cost of that parser.
+// takePlainHead consumes a plain head of a success without instructions, and returns nil for any other. Most
+// responses are plain, and skip the slower parser.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -148,8 +145,7 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// parsePlainHead returns the status, body length and size of a response head. size is 0 unless the head is plain:
-// HTTP/1.1, a common success status, and only headers known to be irrelevant here.
+// parsePlainHead returns size 0 unless the head is plain: a common success, with only headers known to be irrelevant.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	const version = "HTTP/1.1 "
 	line, rest, ok := bytes.Cut(text, crlf)
@@ -218,7 +214,6 @@ func isPlainValue(text []byte) bool {
 	return len(text) > 0 && text[len(text)-1] != ' '
 }
 
-// exactBody reads the body of a plain response.
 type exactBody struct {
 	conn *conn
 	left int64
@@ -237,5 +232,5 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing, because the connection may be reused.
+// Close keeps the connection for reuse.
 func (b *exactBody) Close() error { return nil }

@@ -12,10 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// batchHeader contains the number of messages in a batch POST.
 const batchHeader = "X-Tendril-Batch-Size"
 
-// appendBatch renders the head of a batch POST.
 func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []byte {
 	b = append(b, h.batch...)
 	b = trace.append(appendNumber(b, batchHeader, len(p.batch)), h.budget)
@@ -25,7 +23,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// batchID returns the ID for signing a batch. The same messages always have the same ID.
+// batchID returns an ID for the signature, always the same for the same messages.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,8 +32,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads the failed messages from a success response. Text that is not JSON and does not mention the
-// member is ignored: many apps answer "OK".
+// readFailures parses the failed messages of a success. Other text is ignored: many apps answer "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -51,14 +48,12 @@ func (p *content) readFailures(a *answer) (problem string) {
 	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(problem)
 }
 
-// behindReason is the reason of FIFO messages held back behind another.
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order: messages for which alone returns true one by one, and those between them
-// together. It returns one result per message. deliver returns results for at least the first message of a part; the
-// remaining ones are passed again in the next part.
+// InParts delivers messages in order, one by one if alone returns true and otherwise together. It returns one result
+// per message. deliver may return fewer results than messages; the rest is passed again.
 //
-// On a FIFO queue, a message that is not done holds back later messages of its group. If a part was throttled or did
+// On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
 // not reach the target, the remaining messages are not sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {

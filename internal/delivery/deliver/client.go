@@ -13,14 +13,13 @@ import (
 	"tendril/queue"
 )
 
-// Client delivers messages to one app by POST. It is safe for concurrent use and does not limit the number of
-// concurrent POSTs.
+// Client delivers messages to one app by POST. It is safe for concurrent use.
 type Client struct {
 	head      *requestHead
 	transport transport
 	single    protocol
 	batches   protocol // for batches
-	record    string   // end of each record in a batch; "" posts every message alone
+	record    string   // end of each record; "" disables batches
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -29,8 +28,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient returns a client for the app described by opts. It does not connect yet. Errors name the invalid option
-// and the permitted values.
+// NewClient checks the options and does not connect yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -72,9 +70,8 @@ func NewClient(opts *Options) (*Client, error) {
 	}, nil
 }
 
-// Deliver posts m to the app and returns the result. It makes at most one POST: a new connection is used only if a
-// kept one accepted no byte. It returns after the response, a lost connection or a timeout, or soon after ctx is
-// done. In the last case the outcome is Failed, though the app may still be working.
+// Deliver posts m to the app, at most once: a new connection is used only if a kept one accepted no byte. It returns
+// soon after ctx is done, with the outcome Failed if the app may be working.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -82,15 +79,14 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // a scheduled run consists of headers only
+		p.body = "" // only headers
 	}
 	return c.deliver(ctx, &p)
 }
 
-// DeliverBatch posts several messages in one request, with the body that a function receives, and returns one result
-// per message. The app may respond with batchItemFailures, like a function. Scheduled runs are posted alone, and so
-// are all messages if the options name no queue. On a FIFO queue, a message that is not done holds back later
-// messages of its group.
+// DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
+// batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue,
+// a message that is not done holds back later ones of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -111,7 +107,7 @@ func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// content is the content of one POST and the failures reported in its response.
+// content is the content of one POST.
 type content struct {
 	message *queue.Message
 	run     *scheduledRun    // nil for an ordinary message
@@ -120,13 +116,12 @@ type content struct {
 	failed  map[string]bool // of a batch, by ID
 }
 
-// scheduledRun is a scheduled run with the request target for its path.
 type scheduledRun struct {
 	*queue.Run
 	target string
 }
 
-// runOf returns the scheduled run in m, or nil for an ordinary message. It fails if the path is invalid.
+// runOf returns the scheduled run in m, or nil. It fails if the path is invalid.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
@@ -191,7 +186,6 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	return result
 }
 
-// recorder returns the function to call with the exchange, or nil if it is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:
@@ -216,8 +210,7 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil if the app accepts connections. It sends no request. With TLS it completes the handshake, because
-// servers log incomplete ones.
+// Probe returns nil if the app accepts connections. It completes TLS handshakes, because servers log incomplete ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}
@@ -225,9 +218,8 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the configuration of the next connection, for other requests to the target; nil without TLS. It
-// must not be modified.
+// TLSConfig returns the configuration of the next connection; nil without TLS. It must not be modified.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
 
-// Close closes unused connections now, and the others when their deliveries end. It does not cancel deliveries.
+// Close closes unused connections now, and the others when their deliveries end.
 func (c *Client) Close() { c.transport.close() }

@@ -15,30 +15,28 @@ import (
 )
 
 const (
-	// writeGrace is how long the rest of a request may take to be written after its response has arrived. Otherwise
-	// the connection is closed.
+	// writeGrace is how long writing a request may take after its response has arrived.
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the maximum size of one write. Requests up to this size are written before the response is read;
-	// longer ones are written concurrently, so that the app can respond early.
-	writeChunk = 32 << 10
-	// maxAnswerHead limits the status line and headers of a response.
+	// writeChunk is the size of one write. Longer requests are written while the response is read, so that the app
+	// can respond early.
+	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// maxAnswerBody is how many bytes of a response body are read. Connections with longer responses are closed.
+	// maxAnswerBody limits a response body; connections with longer ones are closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how many bytes of an unsuccessful response are kept.
+	// answerRead is how much of a failure is kept.
 	answerRead = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which cannot change the result.
+	// drainTime limits reading the body of a failure, which cannot change the result.
 	drainTime = time.Second
 )
 
-// The response parser's errors are not returned, because they quote the response.
+// The parser's errors are not returned, because they quote the response.
 var (
 	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
 	errGarbled     = errors.New("the answer is not HTTP")
 )
 
-// isLate reports whether a deadline of the exchange passed, rather than a network timeout.
+// isLate reports whether our deadline passed, rather than a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // isTimeout reports any kind of timeout.
@@ -47,20 +45,19 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether the connection was closed. A peer that closes before reading everything causes a reset.
+// isClosed reports whether the connection was closed, which may also cause a reset.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// conn is a connection to the app. It carries one exchange at a time, and tracks the bytes written and the app's last
-// activity.
+// conn is a connection to the app. It carries one exchange at a time and tracks activity.
 type conn struct {
 	stream io.ReadWriteCloser // raw, or TLS over it
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	peek   *peeker       // nil if non-blocking reads are not supported
-	out    []byte        // request head, then each part of the body
+	peek   *peeker       // nil without non-blocking reads
+	out    []byte        // head, then parts of the body
 
 	// Buffers reused by the next exchange:
 	scrap    []byte        // for the body
@@ -79,7 +76,7 @@ type conn struct {
 	resting bool          // the next read gets a new idle timeout
 	readErr error
 	stopped atomic.Bool // permanently past its deadlines
-	closing atomic.Bool // the response has arrived, so writing must end
+	closing atomic.Bool // the response is there, so writing must end
 	abort   func()      // c.stop, allocated once
 
 	// Instructions of the app:
@@ -97,7 +94,6 @@ func newConn(raw net.Conn) *conn {
 	return c
 }
 
-// begin prepares the connection for one exchange.
 func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.idle = idle
 	c.end = end
@@ -111,7 +107,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, limited by the end.
+// extend restarts the idle timeout, up to the deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -127,13 +123,13 @@ func (c *conn) extend() {
 	}
 }
 
-// stop makes all current and future reads and writes fail. It is safe for concurrent use, even after the exchange.
+// stop makes reads and writes fail forever. It is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
 	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
 }
 
-// Read reads for buf. It restarts the idle timeout if the previous read returned data.
+// Read restarts the idle timeout if the previous read returned data.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.limit <= 0 {
 		c.readErr = errHeadTooLong
@@ -155,7 +151,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes out and then body, restarting the idle timeout after each chunk.
+// send writes out and then body. Each chunk counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -171,12 +167,12 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an idle connection is reusable: the app has neither closed it nor sent anything.
+// alive reports whether an idle connection is open and silent.
 func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
 
-// peeker checks without blocking whether a connection is silent.
+// peeker checks connections without blocking.
 type peeker struct {
 	raw  syscall.RawConn
 	look func(fd uintptr) bool
@@ -199,15 +195,13 @@ func newPeeker(c syscall.Conn) *peeker {
 	return p
 }
 
-// isQuiet reports whether the connection is open with nothing to read. It may consume a byte, in which case the
-// connection must be closed.
+// isQuiet may consume a byte, after which the connection must be closed.
 func (p *peeker) isQuiet() bool {
 	return p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
 }
 
-// exchange sends the request once and reads the response. It blocks while the app is active, until ctx is done or the
-// request's deadline passes.
+// exchange sends the request once and reads the response, until ctx is done or the request's deadline passes.
 func (c *conn) exchange(ctx context.Context, r *request) answer {
 	p := r.protocol
 	c.begin(p.idle, r.end)
@@ -223,8 +217,7 @@ func (c *conn) exchange(ctx context.Context, r *request) answer {
 	} else if err := c.send(r.body); err != nil && c.written == 0 {
 		a.err = err
 	} else {
-		// The app may have responded and closed before reading everything. The connection is not reusable after a
-		// partial request.
+		// The app may have responded without reading everything. The connection is then not reusable.
 		a = c.readAnswer(p, nil)
 		a.keep = a.keep && err == nil
 	}
@@ -246,13 +239,12 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// Data read before sending is not a response.
+		// Data read before is not a response.
 		return answer{err: w.err}
 	}
 	return a
 }
 
-// writer writes a long request while the response is read.
 type writer struct {
 	conn *conn
 	done chan struct{} // closed at the end
@@ -270,8 +262,7 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish waits until writing has ended: after a short grace period if wait is set, otherwise it is stopped at once.
-// It reports whether the whole request was written. A nil writer returns true.
+// finish waits for the end of writing, briefly if wait is set, and reports whether the whole request was written.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

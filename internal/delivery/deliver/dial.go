@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// dialer opens connections to the target.
 type dialer struct {
 	target  *target
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil without TLS
-	files   *identity   // tls with the certificate files; nil without files
+	files   *identity   // tls with files; may be nil
 	event   func(Connected)
 }
 
@@ -48,7 +47,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a unix socket
 }
 
-// dial opens a connection ready for a request, until end unless that is zero.
+// dial opens a connection, until end unless that is zero.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -75,7 +74,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	return c, nil
 }
 
-// config returns the TLS configuration of the next connection; nil without TLS.
+// config returns the next connection's configuration; nil without TLS.
 func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls
@@ -83,7 +82,7 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// connect tries the target's addresses in order. It returns the first connection, or the first error.
+// connect returns the first address's error if none accepts the connection.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {

@@ -8,25 +8,23 @@ import (
 	"time"
 )
 
-// exchangeBody is the maximum size of the response body in an [Exchange].
+// exchangeBody limits the response body in an [Exchange].
 const exchangeBody = 16 << 10
 
-// Exchange is one POST and its response as sent, except that header values that may contain secrets are hidden.
+// Exchange is one POST and its response, without header values that may be secret.
 type Exchange struct {
-	// Head is the request line and headers, without line ends; Body is the request body.
+	// Head contains the request line and headers, without line ends.
 	Head []string
 	Body string
-	// Answer is the status line and sorted headers of the response, nil without a response. AnswerBody is the first
-	// 16 KiB of its body.
+	// Answer contains the status line and sorted headers, nil without a response. AnswerBody is cut at 16 KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why the response is missing or incomplete, otherwise nil.
+	// Err is why there is no complete response.
 	Err error
 }
 
-// newExchange copies the exchange before the connection is reused.
 func newExchange(r *request, a *answer) *Exchange {
 	head := strings.TrimSuffix(string(r.head), "\r\n\r\n")
 	x := &Exchange{Head: maskHeaders(strings.Split(head, "\r\n")), Body: r.body, Began: r.began,
@@ -38,7 +36,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders returns the response headers, including those removed by the parser.
+// answerHeaders includes headers that the parser removed.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {
@@ -55,7 +53,6 @@ func answerHeaders(head *http.Response) (lines []string) {
 	return maskHeaders(lines)
 }
 
-// secretWords are parts of header names that indicate a secret value.
 var secretWords = []string{"authorization", "cookie", "secret", "token", "signature", "password", "api-key", "apikey"}
 
 func maskHeaders(lines []string) []string {

@@ -12,22 +12,21 @@ import (
 	"time"
 )
 
-// TLSFiles are PEM files for a TLS target. They are checked for changes before each new connection. The zero value
-// uses the system's CAs and no client certificate.
+// TLSFiles are PEM files, checked for changes before each connection. The zero value uses the system's CAs and no
+// client certificate.
 type TLSFiles struct {
-	// CA contains the trusted certificate authorities; "" means the system's.
+	// CA contains trusted authorities; "" means the system's.
 	CA string
-	// Cert is the client certificate with its chain, and Key its private key. Set both or neither.
+	// Cert and Key are the client certificate with its chain and its private key. Set both or neither.
 	Cert, Key string
 }
 
-// expiryWarning is how long before its expiry a certificate is first reported.
+// expiryWarning is when a certificate is first reported before it expires.
 const expiryWarning = 14 * 24 * time.Hour
 
-// expiryAgain is the interval between reports.
 const expiryAgain = 24 * time.Hour
 
-// identity is the TLS configuration with the files' content. It always verifies the target's name.
+// identity is a TLS configuration with the content of files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -56,8 +55,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config returns the TLS configuration for a new connection. Unreadable or invalid files leave the previous one in
-// place.
+// config returns the current configuration. Unreadable or invalid files leave the previous one in place.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,7 +64,7 @@ func (i *identity) config(now time.Time) *tls.Config {
 			i.event(e)
 		}
 	}
-	if seen, err := i.read(); err == nil && seen != i.seen { // a missing file is probably being replaced
+	if seen, err := i.read(); err == nil && seen != i.seen { // it is probably being replaced
 		i.seen = seen
 		fresh, expires, err := i.parse()
 		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
@@ -109,7 +107,6 @@ func (i *identity) read() (seen [3]string, err error) {
 	return seen, nil
 }
 
-// parse returns the configuration and the earliest certificate expiry.
 func (i *identity) parse() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

@@ -13,16 +13,16 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is the attribute name of the header with the number of dropped attributes.
+	// droppedName is used for the number of dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead renders request heads. The constant parts are rendered once.
+// requestHead renders request heads, with constant parts prepared.
 type requestHead struct {
-	ordinary string          // start of ordinary messages, from request line to path header
+	ordinary string          // from request line to path header
 	fixed    string          // common lines after the request line
-	batch    string          // start of batches, from request line to path header
-	budget   int             // bytes for attribute and trace headers
+	batch    string          // the same for batches
+	budget   int             // for attributes and traces
 	signer   *webhook.Signer // nil if POSTs are not signed
 }
 
@@ -42,8 +42,7 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append renders the head for m with the given body and trace; run is nil for ordinary messages. It returns the
-// number of dropped attributes.
+// append renders the head of m and returns the number of dropped attributes. run may be nil.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -77,8 +76,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders text attributes as headers if they are valid, unique and fit into room bytes. It counts
-// the dropped ones, and those that lose surrounding blanks, in a header that no attribute can use.
+// appendAttributes renders text attributes that are valid, unique and fit into room. A last header counts those that
+// were dropped or lost surrounding blanks.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -107,13 +106,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether a can become a header: it is text and not one of the daemon's own attributes.
+// isForwarded reports whether a is text and not the daemon's own.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated reports whether an earlier attribute has the same header name, ignoring case.
+// isRepeated ignores case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -123,7 +122,7 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 	return false
 }
 
-// appendCanonical writes a token in canonical header case.
+// appendCanonical writes token in canonical header case.
 func appendCanonical(b []byte, token string) []byte {
 	first := true
 	for i := range len(token) {
@@ -140,7 +139,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField writes a header that must not be dropped: invalid bytes are percent-escaped and long values truncated.
+// appendField writes a header that must not be dropped: it is escaped and truncated instead.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -171,7 +170,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime writes a time in UTC with a precision of seconds, or nothing for the zero time.
+// appendTime writes at in UTC seconds; nothing for the zero time.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -180,8 +179,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt converts the queue's time format to the header's. Unknown formats are passed on, since the app may
-// understand them.
+// scheduledAt converts the queue's time format. The app may understand unknown formats.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {
@@ -192,7 +190,6 @@ func scheduledAt(value string) string {
 	return value
 }
 
-// append renders the headers that fit into room bytes.
 func (t *TraceContext) append(b []byte, room int) []byte {
 	end := len(b) + room
 	b = appendTrace(b, end, "Traceparent", t.Traceparent)

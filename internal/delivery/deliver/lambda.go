@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// maxEvent is the largest event for a synchronous invocation, which must be smaller than 6 MiB.
+	// maxEvent is the limit of synchronous invocations.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
 
-// Invoker runs a function with a payload and waits for the result. It may also have a method Check(ctx) error, used
-// by [Lambda.Probe], which checks without running the function whether it can be run.
+// Invoker invokes a function. It may also have a method Check(ctx) error that checks without running it whether that
+// is possible.
 type Invoker interface {
-	// Invoke runs the function at most once. It enforces its own timeout, limits the size of the response, returns
-	// soon after ctx is done, and is safe for concurrent use. It must not modify the payload, but may read it for a
-	// while after returning.
+	// Invoke runs the function at most once. It has its own timeout, limits the response, returns soon after ctx is
+	// done, and is safe for concurrent use. It may still read the payload after returning.
 	//
-	// An error means that there was no complete response; the function may have run. It has not run if the error, or
-	// a wrapped error, has a method Unsent() bool that returns true: no byte of the payload was sent.
+	// An error means that the response is incomplete, and the function may have run. It has not run if a wrapped
+	// error has a method Unsent() bool that returns true.
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
-// Lambda delivers messages to a function as the events of an SQS event source mapping. It is safe for concurrent use.
+// Lambda delivers messages to a function like an SQS event source mapping. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
 	source   string // constant end of each record
@@ -35,9 +34,8 @@ type Lambda struct {
 	maxEvent int // bytes
 }
 
-// NewLambda returns a deliverer for the function run by invoker. It makes no calls yet. queueARN is the ARN of the
-// source queue, such as arn:aws:sqs:us-east-1:123456789012:jobs; events include the ARN and its region. Message
-// groups of a queue whose name ends in .fifo keep their order.
+// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the source of the
+// events. If its name ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -46,16 +44,13 @@ func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	return &Lambda{invoker: invoker, source: from, fifo: strings.HasSuffix(queueARN, ".fifo"), maxEvent: maxEvent}, nil
 }
 
-// Deliver delivers a single message with [Lambda.DeliverBatch].
 func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in one event or, if that is too large, in several consecutive ones. It returns
-// one result per message. A message is in at most one event that ran: events refused as too large did not run, and
-// are split.
-//
-// On a FIFO queue, a message that is not done prevents later messages of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as fit. A message is in at most one event that ran: events
+// refused as too large did not run, and are split. On a FIFO queue, a message that is not done prevents later
+// messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	most := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -64,8 +59,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke sends the first messages of part in one event, as many as fit and at most most, and returns their results.
-// If the function refuses an event as too large, invoke reduces most and tries a smaller one.
+// invoke sends one event, with at most most messages, and reduces most if the function refuses it as too large.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -106,8 +100,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 	return results
 }
 
-// Probe returns nil if the function can be run, according to the Invoker's Check method, or if it has none. The error
-// explains the problem and its solution.
+// Probe returns nil if the function can be run, as far as the Invoker can check.
 func (l *Lambda) Probe(ctx context.Context) error {
 	checker, ok := l.invoker.(interface {
 		Check(ctx context.Context) error

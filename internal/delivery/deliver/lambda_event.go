@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd renders the constant end of each record: the source ARN and its region.
+// recordEnd renders the source, which is the same in all records.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -33,8 +33,8 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent renders an event of the first n messages of part, as many as fit in most bytes. Every record ends with
-// end. If even the first message is too large, n is 0 and the event is the oversized one.
+// renderEvent renders the first n messages of part, as many as fit in most bytes. If n is 0, even the first is too
+// large.
 func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -60,7 +60,6 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 	return append(event, eventEnd...), len(part)
 }
 
-// recordSize estimates the size of m's record without escapes.
 func recordSize(m *queue.Message) int {
 	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)
 	for i := range m.Attributes {
@@ -69,7 +68,6 @@ func recordSize(m *queue.Message) int {
 	return size
 }
 
-// appendRecord renders m as one record of an event.
 func appendRecord(b []byte, m *queue.Message, end string) []byte {
 	b = appendMember(b, `{"messageId":`, m.ID)
 	b = appendMember(b, `,"receiptHandle":`, m.ReceiptHandle)
@@ -87,7 +85,7 @@ func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// appendSystemAttributes renders the system attributes present in m. All values are strings.
+// appendSystemAttributes renders the attributes present in m. All values are strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -109,7 +107,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	return append(b, '}')
 }
 
-// appendMillis renders a time as milliseconds since 1970, or nothing for the zero time.
+// appendMillis renders milliseconds since 1970; nothing for the zero time.
 func appendMillis(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -119,8 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes renders the message attributes. The two list values are always present and empty, because
-// SQS does not implement them.
+// appendMessageAttributes also renders two lists that SQS always leaves empty.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

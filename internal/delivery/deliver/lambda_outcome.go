@@ -50,8 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost returns the result of a call without a complete response. If nothing was sent, the reason is the Invoker's if
-// available.
+// lost returns the result of an incomplete call. If nothing was sent, the Invoker's reason is preferred.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -75,13 +74,12 @@ func lost(ctx context.Context, err error) queue.Result {
 	return r
 }
 
-// tooLarge reports whether an event was refused for its size without running.
 func tooLarge(a *queue.Invocation) bool {
 	return a.Status == http.StatusRequestEntityTooLarge || a.Code == "RequestTooLargeException" ||
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// refused returns the result of a call that did not run the function, or ended with an unknown status.
+// refused returns the result of a call without status 200.
 func refused(a *queue.Invocation) queue.Result {
 	r := queue.Result{Status: a.Status, Reason: "status " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
@@ -112,8 +110,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of a refusal and an explanation or solution, "" if unknown. A gateway timeout is not a
-// refusal: the function may have run.
+// advise returns the outcome of a refusal and a hint, "" if unknown. After a gateway timeout the function may have
+// run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -153,8 +151,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError describes how the function failed, based on the error type only: error messages may contain anything,
-// and go to [functionAnswer].
+// functionError only uses the error's type: its message may contain anything, and goes to [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
@@ -174,8 +171,7 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// functionAnswer returns the message of a function's error, or the start of its payload, as one line of printable
-// text, and the excerpt of [excerptBelow].
+// functionAnswer returns the function's error message, or the start of its payload, and an excerpt.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
@@ -185,7 +181,6 @@ func functionAnswer(payload []byte) (line, excerpt string) {
 	return line, excerptBelow(line, string(payload))
 }
 
-// firstBytes truncates a text to the size of an excerpt.
 func firstBytes(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), answerExcerpt)], "")
 }

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// Members of a reply that reports failed messages of a batch.
 const (
 	failuresMember   = "batchItemFailures"
 	identifierMember = "itemIdentifier"
@@ -59,7 +58,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether an object in API Gateway's response format has failures in its body.
+// reportsInBody recognizes failures in the body of an API Gateway response.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body string `json:"body"`
@@ -71,7 +70,6 @@ func reportsInBody(object []byte, ids []string) bool {
 	return len(failed) > 0 || problem != ""
 }
 
-// readReport reads a reply that is an object.
 func readReport(object []byte, ids []string) (failed map[string]bool, problem string) {
 	var list json.RawMessage
 	err := eachMember(object, func(name string, value json.RawMessage) error {
@@ -113,7 +111,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier returns the identifier of an entry; false if it is missing, empty or repeated.
+// identifier returns false if the identifier is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -132,8 +130,7 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// eachMember calls visit for each member of a valid object in order, including repeated names, until visit returns an
-// error.
+// eachMember visits the members in order, including repeated names, until visit fails.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -156,13 +153,12 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures reports whether a name is failuresMember in another case or with underscores or hyphens, as in
-// other languages.
+// looksLikeFailures accepts other spellings of failuresMember, as used in other languages.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }
 
-// saysNothing reports whether a value is null or an empty list.
+// saysNothing accepts null and empty lists.
 func saysNothing(value json.RawMessage) bool {
 	if string(value) == "null" {
 		return true

@@ -21,7 +21,7 @@ import (
 
 const maxLocation = 80
 
-// reasons are the reasons that mention settings, formatted once.
+// reasons are texts that mention settings.
 type reasons struct {
 	silent  string // no response
 	stalled string // incomplete response
@@ -83,7 +83,6 @@ func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time
 	return result
 }
 
-// bound returns the limit that ended a delivery, "" if none did.
 func (r *reasons) bound(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -97,7 +96,6 @@ func (r *reasons) bound(ctx context.Context, end time.Time) string {
 	}
 }
 
-// unsentReason explains why a connection accepted nothing, or why none was opened in time.
 func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
 	if bound := r.bound(ctx, end); bound != "" {
 		return bound + " before anything was sent"
@@ -105,7 +103,6 @@ func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
 	return "connection closed before anything was sent"
 }
 
-// unconnected explains why nothing could be sent.
 func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) string {
 	if r.bound(ctx, end) != "" {
 		return r.unsentReason(ctx, end)
@@ -113,7 +110,6 @@ func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) str
 	return connectReason(err, r.dialing)
 }
 
-// connectReason briefly explains why connecting failed within a time.
 func connectReason(err error, within time.Duration) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -147,7 +143,6 @@ func connectReason(err error, within time.Duration) string {
 	}
 }
 
-// unansweredReason explains why a request that was sent, at least in part, has no complete response.
 func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time) string {
 	bound := r.bound(ctx, end)
 	switch {
@@ -174,7 +169,6 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 	}
 }
 
-// statusReason describes an unsuccessful status, with a hint for confusing ones.
 func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	status := "status " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
@@ -203,7 +197,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo returns the target of a redirect without parts that may contain secrets.
+// redirectedTo omits parts of a location that may be secret.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -222,8 +216,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses a Retry-After header, a number of seconds or a date. The result is from 0 to
-// [queue.MaxVisibility], 0 if absent or invalid.
+// retryAfter parses seconds or a date. The result is 0 if invalid, and at most [queue.MaxVisibility].
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -237,15 +230,14 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown is the number of characters of an unsuccessful response shown on one line, answerExcerpt the size of
-// the excerpt in bytes.
+// answerShown is in characters on one line, answerExcerpt in bytes.
 const (
 	answerShown   = 160
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns the essential line of an unsuccessful response as printable text: the message of a page, the
-// start of JSON, or the first line of other text; "" if it is not text. The excerpt is from [excerptBelow].
+// answerHead returns the essential line of a failure: the message of a page, the start of JSON, or the first line of
+// other text; "" if it is not text.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -268,8 +260,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of a response as sent, after the line that summarizes it unless it starts with that
-// line or is an object; "" if it adds nothing to the line.
+// excerptBelow returns the start of a response, after its essential line unless it starts with that line or is an
+// object; "" if it adds nothing.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -282,7 +274,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine returns the first line that is more informative than a status, or the first non-blank one.
+// firstLine prefers lines that are more informative than a status.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)
@@ -294,7 +286,7 @@ func firstLine(text string) (first string) {
 	return first
 }
 
-// printable returns the start of a text with normalized white space and unprintable characters escaped.
+// printable truncates text, normalizes white space and escapes other characters.
 func printable(text string) string {
 	var b strings.Builder
 	n := 0

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText extracts the message of an HTML or XML page as one line of printable text: the title or, if that only
-// names the status, the first <pre>, the first <h1> or all text.
+// pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
+// the first <h1> or all text.
 func pageText(page []byte) string {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
@@ -58,7 +58,7 @@ func pageText(page []byte) string {
 	return cmp.Or(said...)
 }
 
-// statusNames are lowercase texts that are no more informative than the status.
+// statusNames are no more informative than the status.
 var statusNames = func() map[string]bool {
 	names := map[string]bool{"": true, "error": true, "error page": true, "server error": true, "an error occurred": true,
 		"exception": true, "whitelabel error page": true}
@@ -68,15 +68,14 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// namesStatus reports whether a text is no more informative than a status: "500", "Internal Server Error", "HTTP
-// Status 404 - Not Found".
+// namesStatus reports whether a text is no more informative than a status, such as "HTTP Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&
 		statusNames[strings.Join(words[1:], " ")]
 }
 
-// wordsOf returns the lowercase words of a text, without digits and words that accompany a status.
+// wordsOf returns lowercase words without digits and words that accompany a status.
 func wordsOf(text string) (words []string) {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), notLetter) {

@@ -6,17 +6,15 @@ import (
 	"strings"
 )
 
-// Range of a [StatusSet]. Informational statuses below it never end an exchange.
 const (
 	minStatus = 200
 	maxStatus = 599
 )
 
-// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is empty; sets are comparable with ==.
+// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is empty; == compares sets.
 type StatusSet [maxStatus + 1]bool
 
-// ParseStatusSet parses a comma-separated list of statuses ("200"), ranges ("202-204") and classes ("2xx"), with
-// optional blanks around the commas. The error names the invalid entry and the permitted ones.
+// ParseStatusSet parses a comma-separated list of statuses ("200"), ranges ("202-204") and classes ("2xx").
 func ParseStatusSet(list string) (StatusSet, error) {
 	var s StatusSet
 	for entry := range strings.SplitSeq(list, ",") {
@@ -51,5 +49,5 @@ func parseStatus(digits string) (int, bool) {
 	return int(code), err == nil && len(digits) == 3 && code >= minStatus && code <= maxStatus
 }
 
-// Has reports whether code, which may be any number, is in the set.
+// Has reports whether code, any number, is in the set.
 func (s *StatusSet) Has(code int) bool { return code >= minStatus && code <= maxStatus && s[code] }

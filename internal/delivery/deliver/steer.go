@@ -29,7 +29,6 @@ const (
 	wishExtend
 )
 
-// steering is the app's instruction for one delivery.
 type steering struct {
 	wish   wish
 	timed  bool
@@ -37,7 +36,7 @@ type steering struct {
 	reason string        // printable, truncated
 }
 
-// Problems of a header. They do not quote it, so there are only a few.
+// The problems do not quote the header, so there are only a few.
 const (
 	problemTwice    = "given more than once"
 	problemWord     = "begins with none of retry, drop, dead-letter and extend"
@@ -50,7 +49,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// readSteering parses the header's values. A problem means that they are ignored.
+// readSteering parses the header; it is ignored if there is a problem.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice
@@ -96,7 +95,7 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// nextParameter parses one parameter, name=token or name="text", and returns the text after its semicolon.
+// nextParameter parses name=token or name="text".
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -129,7 +128,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 	return "", "", "", false, problemForm
 }
 
-// steeringTime parses a number of seconds or a duration with units.
+// steeringTime parses seconds or a duration with units.
 func steeringTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
@@ -141,7 +140,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// obey parses the header of a response; final is false for an informational one. It applies extend at once.
+// obey parses the header of a response, final or informational, and applies extend at once.
 func (c *conn) obey(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {
@@ -163,7 +162,7 @@ func (c *conn) obey(values []string, final, success bool) steering {
 	return s
 }
 
-// result applies the app's wish to the result said, derived from the rest of the response.
+// result applies the app's wish to a result.
 func (s *steering) result(status string, said queue.Result) queue.Result {
 	if s.reason != "" {
 		said.Answer, said.Excerpt = s.reason, ""

@@ -7,15 +7,13 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// isFieldValue reports whether a header can carry s unchanged: no control characters except tabs, and valid UTF-8,
-// because servers that decode header values refuse other requests.
+// isFieldValue reports whether a header can carry s unchanged. Servers that decode values refuse invalid UTF-8.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// isHostName reports whether s may be a host name.
 func isHostName(host string) bool {
 	for i := range len(host) {
 		c := host[i] | 0x20

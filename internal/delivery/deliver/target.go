@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest socket path that all systems support.
+// maxSocketPath works on all systems.
 const maxSocketPath = 103
 
-// target is the only address dialled.
+// target is the only destination that is dialled.
 type target struct {
 	network string   // "tcp" or "unix"
 	dials   []string // addresses, tried in order
 	host    string   // Host header
-	name    string   // for the TLS certificate; "" without TLS
+	name    string   // for TLS; "" without
 	path    string   // path of the URL; may be ""
 }
 
-// parseTarget parses a target as described in [Options].
 func parseTarget(raw string) (*target, error) {
 	for _, prefix := range []string{"unix:", "http+unix:"} {
 		if rest, ok := strings.CutPrefix(raw, prefix); ok {
@@ -45,7 +44,6 @@ func parseTarget(raw string) (*target, error) {
 	return hostTarget(raw, u)
 }
 
-// hideUser removes user name and password from a URL for display.
 func hideUser(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
@@ -115,7 +113,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	return t, nil
 }
 
-// localHost returns the Host header for a local app, which apps usually allow.
+// localHost returns the Host header that local apps usually allow.
 func localHost(port, standard string) string {
 	if port == standard {
 		return "localhost"
@@ -123,7 +121,6 @@ func localHost(port, standard string) string {
 	return "localhost:" + port
 }
 
-// errRefusedAddress means that the target's name resolved to an address that cannot be an app's.
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
 // refuseAddress rejects addresses that serve machine credentials or reach more than one host.

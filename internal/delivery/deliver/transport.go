@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// transport sends requests to one server. It hides connections from the layers above.
+// transport sends requests to one server and hides connections.
 type transport interface {
-	// exchange sends a request at most once and reads the response, while the server is active. An error means that
-	// there was no connection and nothing was sent. The caller releases the answer.
+	// exchange sends a request at most once. An error means that nothing was sent. The caller releases the answer.
 	exchange(ctx context.Context, r *request) (answer, error)
 	// probe returns nil if the server accepts connections.
 	probe(ctx context.Context) error
@@ -21,16 +20,15 @@ type transport interface {
 	close()
 }
 
-// request is the request of one exchange, with the settings for its response.
+// request is the request of one exchange.
 type request struct {
 	head     []byte
 	body     string
 	protocol *protocol
-	end      time.Time // deadline of the exchange; zero if unlimited
-	began    time.Time // when sending started; set by exchange
+	end      time.Time // zero if unlimited
+	began    time.Time // set by exchange
 }
 
-// requests reuses the buffers of request heads.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 func newRequest(body string, end time.Time) *request {
@@ -44,7 +42,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// onceTransport is an HTTP/1.1 transport that never sends a request twice, see doc.go.
+// onceTransport never sends a request twice, see doc.go.
 type onceTransport struct {
 	dialer      *dialer
 	pool        pool
@@ -78,7 +76,7 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 	return a, nil
 }
 
-// release returns the connection to its pool, or closes it.
+// release keeps or closes the connection.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.put(a.conn, now)
@@ -87,7 +85,7 @@ func (a *answer) release(now time.Time) {
 	}
 }
 
-// probeWait limits a probe. It allows two retransmissions of a connection's first packet.
+// probeWait allows two retransmissions of a connection's first packet.
 const probeWait = 4 * time.Second
 
 func (t *onceTransport) probe(ctx context.Context) error {
@@ -108,8 +106,7 @@ func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
 
 func (t *onceTransport) close() { t.pool.close() }
 
-// pool keeps unused connections for a short while. The last one is reused first, so that surplus connections age and
-// are closed as load decreases.
+// pool keeps unused connections for a short while. It reuses the last one first, so that surplus connections expire.
 type pool struct {
 	keep time.Duration // negative keeps nothing
 
@@ -139,7 +136,6 @@ func (p *pool) get(now time.Time) *conn {
 	}
 }
 
-// put keeps c, or closes it.
 func (p *pool) put(c *conn, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +150,7 @@ func (p *pool) put(c *conn, now time.Time) {
 	}
 }
 
-// closeOld closes expired connections and schedules the next sweep.
+// closeOld closes expired connections.
 func (p *pool) closeOld() {
 	now := time.Now()
 	p.mu.Lock()
@@ -170,7 +166,6 @@ func (p *pool) closeOld() {
 	p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
 }
 
-// close closes the unused connections; put closes the others.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

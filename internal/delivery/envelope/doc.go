@@ -6,18 +6,12 @@
 //	             | confirmation: unchanged    | a pointer: the payload of the S3 object
 //	                                          | refused, not found, too large: an error
 //
-// SNS comes first, because the extended client for SNS puts its pointer and the pointer's attribute into a
-// notification. Only an [Opener] does I/O, through its [Fetcher].
-//
-// # Invariants
+// SNS comes first, because the extended client for SNS puts its pointer into a notification.
 //
 //   - Messages are not modified. The inner message is a copy with the same ID, receipt handle, counts and times.
-//   - A message cannot cause arbitrary requests. URLs in notifications are never visited, not even to confirm a
-//     subscription. Objects are fetched only from allowed buckets.
+//   - URLs in notifications are never visited, and objects are fetched only from allowed buckets.
 //   - A notification cannot pass for a scheduled run: attributes with those names are dropped.
-//   - Errors of an Opener contain neither the body nor the object key.
-//
-// # Out of scope
+//   - Errors contain neither the body nor the object key.
 //
 // Signatures of notifications are not verified: the queue's policy decides who may send. Payloads remain in S3 when
 // their messages are deleted, so give the bucket a lifecycle rule.

@@ -12,38 +12,35 @@ import (
 	"tendril/queue"
 )
 
-// Errors of an [Opener] that do not come from its Fetcher.
 var (
-	// errNotAllowed means that the bucket is not in [Opener.Buckets].
+	// errNotAllowed: the bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey means that a proxy could resolve the key to an object in another bucket.
+	// errBadKey: a proxy could resolve the key to another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds the limit.
 	ErrTooLarge = errors.New("payload too large")
-	// ErrNoPointer means that an attribute announces a payload in S3, but the body is not a pointer.
+	// ErrNoPointer means that an attribute announces a pointer, but the body is not one.
 	ErrNoPointer = errors.New("invalid S3 pointer")
 )
 
 // Fetcher reads S3 objects.
 type Fetcher interface {
-	// Fetch returns a whole object. It fails if the object is missing, not readable, or larger than limit bytes, in
-	// which case it need not be read completely. The error must not contain the key.
+	// Fetch returns a whole object, or an error if it is missing, not readable or larger than limit. Errors must not
+	// contain the key.
 	Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
-// Opener replaces pointers by the payloads in S3. It is safe for concurrent use if its fields do not change.
+// Opener replaces pointers by the payloads in S3.
 type Opener struct {
 	Fetcher Fetcher // required
-	// Buckets are the names of the readable buckets; all others are refused.
+	// Buckets are the only readable buckets.
 	Buckets []string
 	Limit   int64 // of a payload in bytes; 0 means 16 MiB
 }
 
-// Open returns a copy of m with the payload as its body, without the attribute that marks a pointer
-// (ExtendedPayloadSize, or SQSLargePayloadSize of older clients). Without that attribute, opened is false and the
-// result is m, even if the body looks like a pointer.
-//
-// After an error, m must not be delivered, because its body is not the producer's.
+// Open returns a copy of m with its payload as the body, without the attribute that marks pointers
+// (ExtendedPayloadSize, formerly SQSLargePayloadSize). Without that attribute it returns m and opened is false. After
+// an error, m must not be delivered, because its body is not the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {
@@ -90,7 +87,6 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	return inner, true, nil
 }
 
-// isPointerAttribute reports whether extended clients mark pointers with this attribute.
 func isPointerAttribute(name string) bool {
 	return name == "ExtendedPayloadSize" || name == "SQSLargePayloadSize"
 }

@@ -12,13 +12,12 @@ const (
 	maxBody   = 8 << 10 // bytes of a pointer with a fully escaped key
 )
 
-// parsePointer parses the location of a payload in S3, in the format of Amazon's extended clients:
+// parsePointer parses the location of a payload in the format of Amazon's extended clients:
 //
 //	["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
-// The first element is this class name, com.amazon.sqs.javamessaging.MessageS3Pointer of the first Java client, or
-// either in another package, as in copies of the library. ok is false for any other body. The message's sender
-// controls the pointer, so the caller must check the bucket.
+// The class name may also be com.amazon.sqs.javamessaging.MessageS3Pointer of the first Java client, in any package.
+// The sender controls the pointer, so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
@@ -46,7 +45,7 @@ func isPointerClass(class string) bool {
 }
 
 // leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket: it contains .
-// or .. between slashes or backslashes, possibly percent-encoded several times.
+// or .. as a path segment, possibly percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {

@@ -10,15 +10,15 @@ import (
 	"tendril/queue"
 )
 
-// Attributes with the origin of a notification. The app receives them as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on.
-// Publishers cannot set them.
+// Attributes for the origin of a notification, sent as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set
+// them.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
 	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// maxAttributes is the limit of an SQS message. A notification may have more.
+// maxAttributes is the limit of SQS. Notifications may have more.
 const maxAttributes = 10
 
 // Kind is the kind of SNS message.
@@ -27,17 +27,13 @@ type Kind int
 const (
 	plain   Kind = iota // no SNS envelope, which includes raw delivery
 	wrapped             // an envelope with a published message
-	// Confirmation asks to confirm the start or end of a subscription by visiting a URL. This package never does.
-	// There is no inner message.
+	// Confirmation asks to confirm a subscription by visiting a URL, which this package never does.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds.
-//
-// The inner body is the text of the notification. The attributes are m's, the three of this package, and the
-// notification's in the order of their names, up to ten including m's. A notification's attribute is dropped if its
-// name is already used (ignoring case), invalid in SQS or reserved for periodic tasks, or if its value cannot be
-// decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. Its attributes are m's, the three of
+// this package, and the notification's in order of name, up to ten including m's. Attributes that are already used
+// (ignoring case), invalid in SQS, reserved for runs or not decodable are dropped.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -49,7 +45,6 @@ func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	return inner, wrapped
 }
 
-// snsEnvelope contains the relevant fields of an envelope.
 type snsEnvelope struct {
 	Type, MessageID, Topic string
 	Subject, Message       *string
@@ -58,8 +53,7 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification parses a body that is exactly an SNS envelope. Anything else may be an ordinary message that
-// looks similar.
+// parseNotification accepts only exact SNS envelopes. Anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
@@ -107,7 +101,6 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	return merged
 }
 
-// translate converts an SNS attribute to an SQS attribute.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false
@@ -125,17 +118,15 @@ func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	return out, false
 }
 
-// isSourceAttribute reports whether this package sets the attribute.
 func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has reports whether the name is used, ignoring case like HTTP headers.
+// has ignores case, like HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }
 
-// validName reports whether SQS allows the attribute name.
 func validName(name string) bool {
 	if name == "" || len(name) > 256 || name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
 		return false

@@ -8,16 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// orKey is the name of alternatives in a pattern.
 const orKey = "$or"
 
-// object is a pattern for an object: every field must match, and one of each list of alternatives.
+// object is a pattern for an object: all fields must match, and one of each list of alternatives.
 type object struct {
 	fields []field
 	ors    [][]*object
 }
 
-// match reports whether the pattern matches, testing each field with at.
 func (o *object) match(at func(*field) bool) bool {
 	for i := range o.fields {
 		if !at(&o.fields[i]) {
@@ -32,7 +30,7 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field is a pattern for a named value: an object, or a list of tests. At least one test must match.
+// field is a pattern for a named value: an object, or a list of tests.
 type field struct {
 	name   string
 	nested *object // nil if there are tests
@@ -44,7 +42,6 @@ func (f *field) matchesLeaf(l leaf) bool {
 	return slices.ContainsFunc(f.tests, func(t test) bool { return t(&l) })
 }
 
-// matchesAbsence reports whether the field matches a missing value.
 func (f *field) matchesAbsence() bool {
 	if f.nested != nil {
 		return f.nested.match((*field).matchesAbsence)
@@ -52,22 +49,20 @@ func (f *field) matchesAbsence() bool {
 	return f.absent
 }
 
-// test matches a value that is neither an object nor an array.
 type test func(l *leaf) bool
 
 // leaf is a value that is neither an object nor an array.
 type leaf struct {
-	kind jsontext.Kind // isString, isNumber, isBool or isNull
-	text string        // unquoted string, or JSON
-	// alsoString: the number is compared with strings too.
+	kind       jsontext.Kind // isString, isNumber, isBool or isNull
+	text       string        // unquoted string, or JSON
 	alsoString bool
 }
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number is a number to compare. Integers are compared by digits, because not all have an exact float64.
+// number is compared by digits if it is an integer, because not all have an exact float64.
 type number struct {
-	digits string // of an integer, with sign and without leading zeros; otherwise ""
+	digits string // of an integer, without leading zeros
 	value  float64
 }
 
@@ -128,7 +123,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or compiles alternatives. It rejects operators in place of fields, which would otherwise count as field names.
+// or compiles alternatives. It rejects operators, which would otherwise count as field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
@@ -173,11 +168,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// Operators of patterns; the unsupported ones come last.
+// Unsupported operators come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test compiles one value of a list. If it matches a missing value, absent is true and t is nil.
+// test compiles one value of a list. absent: it matches a missing value, and t is nil.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:
@@ -250,7 +245,6 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
 }
 
-// anythingBut matches any value that none of its tests matches.
 func (p *parser) anythingBut(n node) (test, *patternError) {
 	items := []node{n}
 	switch n.kind {
@@ -281,7 +275,6 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 	return func(l *leaf) bool { return !slices.ContainsFunc(nots, func(t test) bool { return t(l) }) }, nil
 }
 
-// numeric matches a number, or a range with a lower bound, an upper bound or both.
 func (p *parser) numeric(n node) (test, *patternError) {
 	const form = `numeric takes a list such as ["=", 5], ["<", 10] or [">", 0, "<=", 5]`
 	if n.kind != isArray || len(n.array) != 2 && len(n.array) != 4 {

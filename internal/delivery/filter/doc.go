@@ -4,10 +4,7 @@
 //
 //	{"body": {"kind": ["order", {"prefix": "refund-"}], "total": [{"numeric": [">", 100]}]}}
 //
-// [Parse] compiles a pattern. [Filter.Match] then reads the JSON of a message's body in place, as far as the pattern
-// requires and without creating values.
-//
-// # Rules
+// Matching reads the JSON of a message's body in place, as far as the pattern requires and without creating values.
 //
 //   - All fields of an object must match, but only one item of a field's list. "$or" is a list of objects,
 //     and one of them must match.
@@ -18,8 +15,5 @@
 //     a string.
 //   - exists tests values, as in EventBridge, and an object is not a value.
 //
-// # Out of scope
-//
-// Package worker deletes and counts messages. The operators wildcard and cidr, and message keys other than body and
-// messageAttributes, are rejected, because Lambda does not support them for SQS.
+// Other operators and message keys are rejected, because Lambda does not support them for SQS.
 package filter

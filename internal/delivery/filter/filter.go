@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// maxPatterns is the maximum number of patterns per filter, as in Lambda.
+// maxPatterns is Lambda's limit.
 const maxPatterns = 10
 
 // Keys of a pattern.
@@ -18,11 +18,11 @@ const (
 	attributesKey = "messageAttributes"
 )
 
-// Filter consists of one or more patterns; a message must match one. It is safe for concurrent use.
+// Filter matches messages with one of its patterns. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
-// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}. The
-// error has the line and column of the problem.
+// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.
+// Errors have a line and column.
 func Parse(text string) (*Filter, error) {
 	p, root, wrong := parseJSON(text)
 	if wrong != nil {
@@ -42,7 +42,6 @@ func Parse(text string) (*Filter, error) {
 	return &Filter{[]*object{pattern}}, nil
 }
 
-// criteria compiles the list of an event source mapping, with patterns as JSON strings.
 func (p *parser) criteria(list node) (*Filter, *patternError) {
 	if list.kind != isArray || len(list.array) == 0 || len(list.array) > maxPatterns {
 		return nil, p.fail(list.offset, "Filters is a list of 1 to %d objects with a Pattern", maxPatterns)
@@ -69,7 +68,6 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 	return f, nil
 }
 
-// message compiles the pattern for a whole message.
 func (p *parser) message(root node) (*object, *patternError) {
 	if root.kind != isObject {
 		return nil, p.fail(root.offset, `a pattern is an object, such as {"body": {"kind": ["order"]}}`)
@@ -80,7 +78,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects names that a message never has: such a pattern would match nothing and delete everything.
+// checkKeys rejects names that a message never has, because the pattern would delete everything.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -101,7 +99,6 @@ func (p *parser) checkKeys(n node) *patternError {
 	return nil
 }
 
-// checkAttributes requires an object for each attribute.
 func (p *parser) checkAttributes(n node) *patternError {
 	if n.kind != isObject {
 		return p.fail(n.offset, `messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`)
@@ -141,7 +138,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// body is a message body, parsed once for all patterns.
+// body is parsed once for all patterns.
 type body struct {
 	read bool
 	text string
@@ -169,7 +166,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute matches the named attribute, an object with two strings.
+// matchesAttribute matches an attribute as an object with two strings.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

@@ -11,18 +11,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of a pattern in bytes and in levels of nesting.
+// Limits in bytes and in levels of nesting.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
 )
 
-// jsonBlanks are the white space characters of JSON.
 const jsonBlanks = " \t\r\n"
 
-// patternError describes an invalid pattern and the position of the problem.
 type patternError struct {
-	// Line and Column are the position, counted from 1; columns count bytes.
+	// Line and Column are counted from 1; columns count bytes.
 	Line, Column int
 	Text         string
 }
@@ -73,7 +71,6 @@ func (p *parser) fail(offset int, format string, args ...any) *patternError {
 	return &patternError{Line: line + 1, Column: column, Text: fmt.Sprintf(format, args...)}
 }
 
-// next returns the offset of the next token, after blanks, commas and colons.
 func (p *parser) next() int {
 	offset := int(p.decode.InputOffset())
 	return offset + len(p.text[offset:]) - len(strings.TrimLeft(p.text[offset:], jsonBlanks+",:"))
@@ -113,7 +110,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
-// value reads the next value. Reading tokens cannot fail, because checkSyntax accepted the text.
+// value reads the next value. Tokens are valid, because checkSyntax accepted the text.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {
@@ -138,7 +135,6 @@ func (p *parser) value(depth int) (node, *patternError) {
 	return n, nil
 }
 
-// child reads the next member of an object or element of an array.
 func (p *parser) child(n *node, depth int) (wrong *patternError) {
 	m := member{offset: p.next()}
 	if n.kind == isObject {

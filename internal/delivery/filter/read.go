@@ -10,8 +10,7 @@ import (
 
 // All input in this file is valid JSON without surrounding blanks.
 
-// matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. Other
-// values have no fields.
+// matchesJSON matches an object, or one of the objects in an array. Other values have no fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +30,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON reports whether the field matches its value, nil if absent.
+// matchesJSON matches the field's value, nil if absent.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,7 +39,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves reports whether a value is, or is an array with, a leaf, and whether one matches.
+// matchesLeaves reports whether the value contains leaves, possibly in arrays, and whether one matches.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -69,7 +68,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote returns the unquoted string, with invalid UTF-8 replaced.
+// unquote replaces invalid UTF-8.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -78,8 +77,7 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a name in an object, nil if absent. The last of duplicate names counts, as for most
-// JSON parsers.
+// lookUp returns the value of a name, nil if absent. The last duplicate counts, as for most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -95,7 +93,7 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	defer decoders.Put(d)
 	d.Reset(bytes.NewBuffer(container), lenient)
 
-	// next returns a slice of container, because the decoder may overwrite its values.
+	// next slices container, because the decoder may overwrite its values.
 	next := func() []byte {
 		value, _ := d.ReadValue()
 		end := d.InputOffset()

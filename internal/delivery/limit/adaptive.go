@@ -8,20 +8,16 @@ import (
 )
 
 const (
-	// initialLimit is the initial adaptive limit, unless [Options.Concurrency] is lower.
 	initialLimit = 10
-	// stabilizationWindow is how long a peak of deliveries in flight prevents the limit from falling for lack of
-	// load.
+	// stabilizationWindow is how long a peak keeps the limit from falling for lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (one second, or 50 deliveries if that takes longer) that
-	// define normal speed. With the library's default of 10 it forgets the normal speed within seconds of overload,
-	// and the limit swings to three times the app's capacity. With far more, an app that legitimately slows down is
-	// throttled for many minutes.
+	// define normal speed. With the library's default of 10, the limit swings to three times the app's capacity under
+	// overload; with far more, an app that legitimately slows down is throttled for minutes.
 	baselineWindows = 50
 )
 
-// newAdaptive returns a concurrency limit from least to most, initially start, which follows the duration of
-// deliveries. The library measures from acquire to release with its own clock.
+// newAdaptive returns a limit that follows the duration of deliveries, measured by the library's own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -31,18 +27,16 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 		Build()
 }
 
-// unlimited is the result of [Limiter.Room] without limits.
 const unlimited = math.MaxInt32
 
 // averageOver is the approximate number of deliveries in an average.
 const averageOver = 32
 
-// estimate is the app's speed and batch size, measured by past deliveries.
+// estimate holds measurements of past deliveries.
 type estimate struct {
 	// duration is the mean duration of a successful delivery; 0 before the first.
 	duration float64
-	// batch is the largest number of messages in one delivery. It is not a mean, which would keep shrinking because
-	// the worker cuts batches to the available room.
+	// batch is the largest batch. A mean would keep shrinking, because the worker cuts batches to the available room.
 	batch int
 }
 
@@ -56,13 +50,12 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether an unsuccessful delivery is a sample of the app's speed. Failures faster than a success
-// are not: an app that rejects requests at once must not appear fast.
+// showsSpeed ignores failures faster than a success: an app that rejects requests at once must not appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }
 
-// room returns how many messages may start within d if limit deliveries may run at once and inWork are running.
+// room returns how many messages may start within d.
 func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	deliveries := float64(max(limit-inWork, 0))
 	if e.duration > 0 {
@@ -71,7 +64,6 @@ func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	return e.messages(deliveries)
 }
 
-// messages returns how many messages that many deliveries can carry.
 func (e *estimate) messages(deliveries float64) int {
 	return int(min(deliveries*float64(e.batch), unlimited))
 }

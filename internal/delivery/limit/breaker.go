@@ -10,35 +10,34 @@ import (
 const (
 	stateClosed   = "closed"    // deliveries start
 	stateOpen     = "open"      // the app failed; no delivery starts
-	stateHalfOpen = "half-open" // one delivery tests whether the app has recovered
+	stateHalfOpen = "half-open" // one delivery tests the app
 )
 
 const (
-	// minDeliveries is how many deliveries must have ended within the window before the failure ratio counts.
+	// minDeliveries must have ended within the window before the failure ratio counts.
 	minDeliveries = 10
-	// maxDelay is the longest time that a breaker stays open, unless [Breaker.Delay] is longer.
+	// maxDelay limits the delay, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
-// breaker stops deliveries to a failing app. The library counts results over the window and changes the state. This
-// type schedules and selects the trial, and implements the slow start.
+// breaker adds trials and a slow start to the library's breaker, which counts results and changes the state.
 type breaker struct {
 	opts   *Options
 	lib    circuitbreaker.CircuitBreaker[any]
 	events *deferredEvents
 
 	state string
-	// generation counts state changes. Results count only in the generation in which their delivery started: a
-	// delivery from before the breaker opened must not decide the trial.
+	// generation counts state changes. Results count only in the generation of their start, so that old deliveries do
+	// not decide the trial.
 	generation uint32
-	// inWork counts the deliveries of this generation in flight.
+	// inWork counts the deliveries of this generation.
 	inWork       int
 	trialRunning bool
-	// slowStartLimit is the concurrency limit of a slow start; 0 otherwise.
+	// slowStartLimit is 0 except during a slow start.
 	slowStartLimit int
-	// openings counts how often the breaker opened since the app last reached full concurrency.
+	// openings counts since the app last reached full concurrency.
 	openings int
-	// openedAt is when the breaker left the closed state; trialAt is the earliest time of a trial.
+	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
 	// now is the time of the current call, for onStateChanged.
 	now time.Time
@@ -58,8 +57,8 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether the state allows a delivery to start. If not, wait is the time until the next request; 0
-// means after the next result.
+// admits reports whether the state allows a delivery; otherwise wait is the time until the next request, 0 for the
+// next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -72,12 +71,11 @@ func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	}
 }
 
-// available reports whether the slow start allows another delivery.
 func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire starts a delivery and returns its generation. It requires that admits and available returned true.
+// acquire requires that admits and available returned true.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -91,7 +89,6 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// release ends a delivery that started in the given generation.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
@@ -101,8 +98,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// A slow start allows one more delivery after each success, which doubles the concurrency in the duration of
-		// one delivery.
+		// One more delivery after each success doubles the concurrency in the duration of one delivery.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -153,7 +149,6 @@ func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	}
 }
 
-// delay returns how long the breaker stays open this time.
 func (b *breaker) delay() time.Duration {
 	delay, longest := b.opts.Breaker.Delay, max(maxDelay, b.opts.Breaker.Delay)
 	for range b.openings {
@@ -162,7 +157,6 @@ func (b *breaker) delay() time.Duration {
 	return delay
 }
 
-// room returns how many messages may start within d, and the reason for the limit.
 func (b *breaker) room(e *estimate, now time.Time, d time.Duration) (n int, reason string) {
 	switch {
 	case b == nil:

@@ -8,15 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// resultClass is the consequence of a result for the app's health.
 type resultClass uint8
 
 const (
-	// resultIgnored means that the message never reached the app, or the app did not cause the result.
+	// resultIgnored: the message never reached the app, or the app did not cause the result.
 	resultIgnored resultClass = iota
-	// resultOK means that the app responded, whatever it did with the message.
+	// resultOK: the app responded, whatever it did with the message.
 	resultOK
-	// resultFailed means that the app did not respond, or reported its own failure.
+	// resultFailed: the app did not respond, or reported its own failure.
 	resultFailed
 )
 
@@ -49,8 +48,7 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns the class of a delivery and whether one of its messages is done. A batch is ok if one of its
-// messages is, and failed only if none is.
+// classifyAll also reports whether a message is done. A batch fails only if all its messages do.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -2,9 +2,8 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]. Every field may be nil. A listener runs on the goroutine that caused the
-// change, without the limiter's lock, so it may call the limiter. The caller may hold other locks: a listener must
-// not block or call the worker. Two changes in quick succession may be reported in reverse order.
+// Events are the listeners of a [Limiter]. Every field may be nil. A listener may call the limiter, but must not
+// block or call the worker, which may hold locks. Changes in quick succession may be reported in reverse order.
 type Events struct {
 	Opened       func(Opened)     // the app fails, and deliveries stop
 	HalfOpened   func(HalfOpened) // the trial starts
@@ -14,7 +13,7 @@ type Events struct {
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures is how many of Deliveries failed, within the window or, if TrialFailed is true, as trials.
+	// Failures is how many of Deliveries failed, within the window or as trials.
 	Failures, Deliveries int
 	TrialFailed          bool          // the breaker was half-open
 	Delay                time.Duration // until the next trial
@@ -33,24 +32,23 @@ type Resized struct{ From, To int }
 
 // Status is a snapshot of a limiter.
 type Status struct {
-	Rate   float64 // maximum number of messages per second; 0 means no limit
+	Rate   float64 // messages per second; 0 means no limit
 	InWork int     // deliveries in flight; a batch counts as one
-	Limit  int     // adaptive limit of deliveries in flight; 0 without one
-	// SlowStart is the limit of deliveries in flight during a slow start; 0 otherwise.
+	Limit  int     // adaptive limit of deliveries; 0 without one
+	// SlowStart is the limit during a slow start, otherwise 0.
 	SlowStart int
 	Breaker   string // "closed", "open" or "half-open"; "" without a breaker
-	// Failing is the share of failed deliveries in the breaker's window, 0 to 1. It changes only with results.
+	// Failing is the share of failures in the breaker's window, 0 to 1, as of the last result.
 	Failing float64
-	TrialAt time.Time // when an open breaker allows a trial; zero in other states
+	TrialAt time.Time // in state open; otherwise zero
 	Refused Refused   // since the limiter was created
 }
 
-// Refused counts refusals of [Limiter.Acquire] by reason. One message may be refused many times.
+// Refused counts refusals by reason. One message may be refused many times.
 type Refused struct {
 	Breaker, Concurrency, Rate int64
 }
 
-// deferredEvents are listener calls to make after unlocking.
 type deferredEvents []func()
 
 func notify[E any](d *deferredEvents, listener func(E), event E) {

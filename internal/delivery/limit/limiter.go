@@ -9,13 +9,13 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides when the app may receive the next message. It is safe for concurrent use, and its methods do not
-// block. Create it with [New]; it need not be closed.
+// Limiter decides when the app may receive the next message. Create it with [New]. It is safe for concurrent use and
+// never blocks.
 type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of any call. It keeps time monotonic, in whatever order callers get the lock.
+	// last is the latest time of any call, which keeps time monotonic.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if the limit is fixed
@@ -47,10 +47,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests to start one delivery of n messages at now, where a batch is one request to the app.
-// [Limiter.Release] returns the permit. Permit 0 is a refusal, which consumes nothing: wait is the time until the
-// next request, 0 for after the next release, and reason is "breaker", "concurrency" or "rate". A batch larger than
-// the rate's burst starts when the whole burst is available, and the next deliveries wait longer.
+// Acquire requests a permit to start a delivery of n messages, one request to the app. Permit 0 is a refusal, which
+// consumes nothing: wait is the time until the next request, 0 for the next release, and reason is "breaker",
+// "concurrency" or "rate". A batch larger than the rate's burst makes later deliveries wait longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -79,9 +78,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends the delivery with this permit, with the results of all its messages. It does nothing for an unknown or
-// already released permit. If the worker cancelled the delivery, Err must be or wrap [context.Canceled], so that the
-// app is not blamed.
+// Release ends a delivery with the results of its messages. A second call does nothing. If the worker cancelled the
+// delivery, Err must wrap [context.Canceled], so that the app is not blamed.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -109,9 +107,8 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room estimates how many messages may start between now and now + d, counting free slots, slots freed at the app's
-// speed, and the rate. It assumes batches of the maximum size. 0 means not to receive; without limits the result is
-// very large. reason is the strictest limit, "" without limits.
+// Room estimates how many messages may start until now + d, in batches of the maximum size. 0 means not to receive;
+// without limits the result is very large. reason is the strictest limit, or "".
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -128,7 +125,7 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	return n, reason
 }
 
-// SetRate changes the rate, in messages per second; 0 means no limit.
+// SetRate changes the rate in messages per second; 0 means no limit.
 func (l *Limiter) SetRate(now time.Time, perSecond float64) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -141,7 +138,6 @@ func (l *Limiter) SetRate(now time.Time, perSecond float64) {
 	l.rate.set(now, perSecond)
 }
 
-// advanceTo moves the limiter's time forward and returns it.
 func (l *Limiter) advanceTo(now time.Time) time.Time {
 	if now.After(l.last) {
 		l.last = now
@@ -153,7 +149,6 @@ func (l *Limiter) limitChanged(from, to int) {
 	notify(&l.events, l.opts.Events.LimitChanged, Resized{From: from, To: to})
 }
 
-// unlockAndNotify releases the lock and calls the listeners.
 func (l *Limiter) unlockAndNotify() {
 	events := l.events
 	l.events = nil

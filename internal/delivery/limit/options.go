@@ -13,22 +13,20 @@ const (
 	reasonRate        = "rate"
 )
 
-// Options configure a [Limiter]. The zero value and a nil *Options limit nothing. Values out of range are moved to
-// the nearest bound.
+// Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are moved to the nearest
+// bound.
 type Options struct {
-	// Rate is the maximum number of messages per second, possibly fractional; 0 means no limit. Unused capacity
-	// accumulates up to a tenth of a second's worth or one Batch, whichever is more, but at most a second's worth,
-	// and at least one message.
+	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
+	// of a second's worth or one Batch, whichever is more, but at most a second's worth, and at least one message.
 	Rate float64
-	// Concurrency is the maximum number of deliveries in flight, 1 or more; 0 means 50. The worker enforces it. Here
-	// it ends a slow start and bounds the adaptive limit.
+	// Concurrency is the worker's limit of deliveries; 0 means 50. It ends a slow start and bounds the adaptive
+	// limit.
 	Concurrency int
-	// Batch is the maximum number of messages per delivery, 1 or more; 0 means 1. [Limiter.Room] uses it to convert
-	// deliveries to messages. Larger batches are accepted and remembered.
+	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
 	// Adaptive makes the concurrency follow the app's speed: it falls when responses take longer than usual, and
-	// rises otherwise. It starts at 10, or at Concurrency if that is lower. For an app that is overloaded from the
-	// first message on, slow is usual: set Concurrency instead.
+	// rises otherwise, starting at 10. For an app that is overloaded from the start, slow is usual: set Concurrency
+	// instead.
 	Adaptive bool
 	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker
@@ -38,17 +36,16 @@ type Options struct {
 
 // Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
-	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
-	// It applies once 10 deliveries have ended within Window.
+	// FailureRatio opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5. It applies after 10 deliveries within
+	// Window.
 	FailureRatio float64
 	// Window is the period over which deliveries are counted, 1 s or more; 0 means 30 s. It slides in tenths.
 	Window time.Duration
-	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles each time the app fails again
-	// before reaching full concurrency, up to 60 s, or Delay if that is longer.
+	// Delay precedes a trial; 0 means 5 s. It doubles after each failure before full concurrency, up to 60 s or
+	// Delay, whichever is longer.
 	Delay time.Duration
 }
 
-// withDefaults returns a copy with defaults filled in and values moved into range.
 func (o *Options) withDefaults() Options {
 	var s Options
 	if o != nil {
@@ -65,7 +62,6 @@ func (o *Options) withDefaults() Options {
 	return s
 }
 
-// normalizeRate returns 0, no limit, for invalid rates.
 func normalizeRate(perSecond float64) float64 {
 	if math.IsNaN(perSecond) || math.IsInf(perSecond, 1) {
 		return 0

@@ -10,8 +10,7 @@ import (
 // epsilon compensates for rounding.
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. Calls must not go back in time, because the library would grant that time
-// twice.
+// rateLimiter limits messages per second. Going back in time would grant messages twice.
 type rateLimiter struct {
 	*rate.Limiter
 	batch int // maximum messages per delivery
@@ -25,22 +24,19 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
 }
 
-// burstOf returns the maximum unused capacity: a tenth of a second's worth or a whole batch, whichever is more, at
-// most a second's worth, and at least 1. After a pause the burst exceeds the rate, so it should be small, but large
-// enough that late timers and batches do not reduce the rate.
+// burstOf returns the maximum of unused capacity, see [Options].Rate. After a pause the burst exceeds the rate, so it
+// should be small, but large enough for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// set changes the rate. Unused capacity is kept, up to the new burst.
 func (r *rateLimiter) set(now time.Time, perSecond float64) {
 	r.SetLimitAt(now, rate.Limit(perSecond))
 	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
-// acquire starts n messages and returns 0, or consumes nothing and returns how long to wait. A batch larger than the
-// burst starts when the whole burst is available, and borrows the rest from the future so that the average rate
-// holds.
+// acquire returns 0, or how long to wait. A batch larger than the burst borrows from the future, so that the average
+// rate holds.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

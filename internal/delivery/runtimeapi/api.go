@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// headerPatience limits how long a request's header may take to arrive.
 	headerPatience = 10 * time.Second
-	// maxConnections is the maximum number of connections per process. A function needs one or two; without a limit
-	// any local program could exhaust the file descriptors.
+	// maxConnections limits a process. A function needs one or two, and any local program could exhaust the
+	// descriptors.
 	maxConnections = 16
 	// drainLimit is how much of an oversized response is read, so that the function receives the refusal.
 	drainLimit = 64 << 20
@@ -29,7 +28,6 @@ type api struct {
 	routes  *http.ServeMux
 }
 
-// newAPI returns the handler for the process of inst at address.
 func newAPI(inst *instance, address string) *api {
 	a := &api{inst: inst, address: address, routes: http.NewServeMux()}
 	a.routes.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
@@ -39,8 +37,7 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP refuses requests that are not from the function: the port is open to every local program, and to every
-// page in a local browser.
+// ServeHTTP refuses other clients: the port is open to every local program, and to every page in a local browser.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -51,7 +48,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.routes.ServeHTTP(w, r)
 }
 
-// next responds when there is an invocation for the process.
 func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
 	offer, first, allowed := pool.poll(a.inst)
@@ -76,7 +72,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write writes an invocation. If that fails, the process exits or the invocation times out.
+// write ignores errors: if it fails, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -114,7 +110,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf returns the response, or an error if the trailer reports that the function failed while writing it.
+// answerOf returns an error if the trailer reports one, after a partial response.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -141,7 +137,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records an answer before accepting it, because the function may exit as soon as it is accepted.
+// finish records the answer first, because the function may exit once it is accepted.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
@@ -163,7 +159,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError reads an error posted by the function. Oversized errors are reduced to their type.
+// readError reduces oversized errors to their type.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -178,7 +174,7 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody reads a body of up to maxResponse bytes, and drains a larger one.
+// readBody drains a body of more than maxResponse bytes.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {

@@ -6,23 +6,21 @@ import (
 	"net/http"
 )
 
-// caller is the program at the other end of a connection. Its requests are sequential.
+// caller is the other end of a connection. Its requests are sequential.
 type caller struct {
 	conn net.Conn
-	// own is whether it belongs to the process; valid once checked.
+	// own: it belongs to the process; valid once checked.
 	checked, own bool
 }
 
 type callerKey struct{}
 
-// withCaller adds the caller to the context of a connection's requests.
 func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started reports whether a request comes from the process or from a program started by it. It waits until the
-// process is registered, so that it can be terminated. Each connection is checked once, because it does not change
-// owners.
+// started reports whether a request comes from the process or its children. It waits until the process is registered.
+// Connections are checked once, because they do not change owners.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

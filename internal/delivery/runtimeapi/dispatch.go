@@ -8,14 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// This file assigns invocations to processes. Functions that do not lock the pool's mutex require the caller to hold
-// it.
+// Functions in this file that do not lock the pool's mutex require the caller to hold it.
 
-// lingering is how long a process that has answered counts as about to ask for more, before another one is started.
+// lingering is how long a process that has answered is expected to ask for more.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the others it starts processes, or refuses them during
-// a pause.
+// dispatch assigns waiting invocations to idle processes, and starts processes for the others or refuses them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -31,7 +29,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts processes for waiting invocations without one, up to the limit, and always keeps one process.
+// grow starts processes for waiting invocations, up to the limit, and keeps at least one.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -60,8 +58,7 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll registers a process's request for an invocation, and returns the channel that delivers it. first is true for
-// the process's first request; allowed is false if it still owes an answer.
+// poll handles a request for an invocation. allowed is false if the process still owes an answer.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +92,7 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp records that a process no longer waits. An invocation already assigned to it is taken back.
+// hangUp handles the end of a wait, and takes back an invocation already assigned.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +107,6 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.leave(inst)
 }
 
-// sendBack takes back an invocation after the process hung up.
 func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +114,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack undoes an assignment before anything was sent: the invocation becomes the first in the queue.
+// takeBack puts an invocation that was not sent back in front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -134,7 +130,7 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	p.waiting = slices.Insert(p.waiting, 0, inv)
 }
 
-// leave marks an idle process as away; it must come back in time.
+// leave marks an idle process as away.
 func (p *Pool) leave(inst *instance) {
 	if inst.phase != idle || !inst.usable() {
 		return
@@ -145,15 +141,13 @@ func (p *Pool) leave(inst *instance) {
 	p.dispatch()
 }
 
-// owed reports whether the process must answer the invocation with this ID.
 func (p *Pool) owed(inst *instance, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return inst.owes(id)
 }
 
-// initFailing records a failed initialization, and gives the process a moment to exit. It returns false if the
-// process is not initializing.
+// initFailing gives a process that cannot initialize a moment to exit.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +159,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer records the answer to an invocation. It returns false unless the process owes it.
+// answer returns false unless the process owes it.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +181,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail starts a pause after a failure and returns true. During a pause it does nothing: processes that fail together
-// count once.
+// fail starts a pause, and returns false during one: processes that fail together count once.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

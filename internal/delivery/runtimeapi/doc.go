@@ -27,34 +27,25 @@
 //
 // # Invariants
 //
-//   - Every process has its own port, which identifies it, so that a killed process cannot answer for its successor.
-//     (Most clients accept only host and port as the address, which rules out a path per process.)
-//   - At most Instances processes exist, including exiting ones. Each handles one invocation at a time, and an
-//     invocation is assigned at most once.
+//   - Every process has its own port, so that a killed process cannot answer for its successor. (Most clients accept only
+//     host and port, which rules out a path per process.)
+//   - An invocation is assigned at most once, and a process handles one at a time.
 //   - [Pool.Start] starts the first process, so that a function that cannot run is detected early. Others start when an
-//     invocation finds no idle process. The most recently used process is reused first, and one is always kept.
+//     invocation finds no idle process.
 //   - An answer counts as soon as the function has posted it. The process is free again when it asks for the next
 //     invocation.
 //   - When a process dies, the rest of its process group is killed before its invocation is answered.
-//   - Only the function receives invocations. On Linux, package supervisor determines the program behind a connection:
-//     one outside the process, its group and their children is refused, whoever its user is, and reported by
-//     [Events.Refused]. A process has at most 16 connections; a new one replaces an idle one. Requests with another host
-//     name, or from a page in a browser, are refused on all systems.
+//   - Only the function receives invocations. On Linux, package supervisor identifies the program behind a connection, and
+//     programs outside the process group and its children are refused. Requests with another host name, or from a page in
+//     a browser, are refused on all systems.
 //
 // # Failures
 //
-// Errors posted by the function are answers with FunctionError "Unhandled". So are the death of its process
-// (Runtime.ExitError), a timeout (Sandbox.Timedout), an oversized response (Function.ResponseSizeTooLarge) and a
-// streamed one. If a process exits before asking for its first invocation, the oldest waiting invocation gets the
-// error. After that, or after an idle process exited, there is a pause of 500 ms, doubled each time up to 30 s, until
-// an invocation is answered. If no process is alive during a pause, Invoke answers 429 with RetryAfter: the function
-// was not run.
+// Errors posted by the function, the death of its process, timeouts and oversized or streamed responses are answers
+// with FunctionError "Unhandled". If a process exits before asking for its first invocation, the oldest waiting
+// invocation gets the error. After that, or after an idle process exited, there is a pause of 500 ms, doubled each
+// time up to 30 s. If no process is alive during a pause, Invoke answers 429 with RetryAfter.
 //
-// If tendril itself is killed, package supervisor kills the function's processes.
-//
-// # Out of scope
-//
-// There is no sandbox: the function runs as our user and with our limits unless Options set others, and processes
-// that leave the group (setsid) outlive it. Extensions, the telemetry API, SnapStart, response streaming and freezing
-// are not supported. Answers need not be JSON; the caller checks them.
+// There is no sandbox, and processes that leave the group (setsid) outlive the function. Extensions, the telemetry
+// API, SnapStart, response streaming and freezing are not supported.
 package runtimeapi

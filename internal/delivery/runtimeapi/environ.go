@@ -12,13 +12,11 @@ import (
 // version is Lambda's name for the unpublished version.
 const version = "$LATEST"
 
-// functionARN returns the ARN reported to the function.
 func functionARN(o *Options) string {
 	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
 }
 
-// environ returns the environment of a process with its Runtime API at address: the configured variables, overridden
-// by Lambda's reserved ones.
+// environ returns a process's environment: the configured variables, overridden by Lambda's reserved ones.
 func environ(o *Options, address string, now time.Time) []string {
 	ours := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + address,
@@ -46,13 +44,13 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether users cannot set the variable: it is set here, or specific to an invocation or sandbox.
+// reserved reports whether a variable is set here, or specific to an invocation or sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader returns a new X-Ray trace that is not sampled, because functions expect one.
+// traceHeader returns an unsampled X-Ray trace, because functions expect one.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
@@ -63,7 +61,7 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the value of a variable; the last entry counts, as in a process.
+// lookup returns the last value of a variable.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// cleanUp handles the end of a process: it answers for it, frees its slot and reports the exit.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	p.mu.Lock()
 	inst.disarm()
@@ -39,8 +38,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// settle answers for an ended process, and starts a pause if necessary. It returns the function that reports that, or
-// nil. The caller holds the mutex.
+// settle answers for an ended process. It returns a function that reports that, or nil. The caller holds the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -53,7 +51,6 @@ func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report f
 	return nil
 }
 
-// answerFor ends the invocation that the process was handling.
 func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
@@ -71,7 +68,7 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed answers the oldest waiting invocation with the initialization error, if this failure starts a pause.
+// initFailed answers the oldest waiting invocation if the failure starts a pause.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -91,7 +88,6 @@ func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) 
 	return func() { reported(event) }
 }
 
-// initFailure returns the answer and a short reason for a process that failed to initialize.
 func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (answer queue.Invocation, reason string) {
 	switch {
 	case inst.initError != nil:
@@ -108,7 +104,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// exitMessage describes an exit in Lambda's words.
+// exitMessage uses Lambda's words.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

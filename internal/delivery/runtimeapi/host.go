@@ -9,19 +9,19 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// host starts processes and opens their ports; tests replace it.
+// host starts processes; tests replace it.
 type host struct {
 	// listen opens a port for the next process.
 	listen func() (net.Listener, error)
-	// client returns the program at the other end of a connection; "" if it is gone.
+	// client describes the program at the other end of a connection; "" if it is gone.
 	client func(net.Conn) string
 	// start runs the function's command as the leader of a new group.
 	start func(instance int, env []string) (process, error)
-	// close releases the host's resources after all processes were reaped.
+	// close must be called after all processes were reaped.
 	close func()
 }
 
-// process is a running process and its group, see [supervisor.Run].
+// process is implemented by [supervisor.Run].
 type process interface {
 	PID() int
 	Exited() <-chan struct{}
@@ -30,10 +30,8 @@ type process interface {
 	Reap() supervisor.Exit
 }
 
-// processName is the name of the processes in package supervisor, followed by their number.
 const processName = "function"
 
-// newHost returns the host of real processes. It fails if the command, user or limits are invalid.
 func newHost(set *Options) (host, error) {
 	p := supervisor.Process{Name: processName, Argv: set.Command, Dir: set.Dir, Env: set.Env, User: set.User,
 		Limits: set.Limits}

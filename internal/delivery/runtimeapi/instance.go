@@ -11,14 +11,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is how long a process may take from its start to its first request for an invocation. (Lambda allows 10
-// s, and then starts over within the time limit of the first invocation.)
+// initTimeout limits the time until the first request for an invocation. (Lambda allows 10 s, and then starts over
+// within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// initErrorPatience is how long a process may take to exit after reporting a failed initialization.
+// initErrorPatience is how long a process may take to exit after a failed initialization.
 const initErrorPatience = time.Second
 
-// launch starts an instance in a goroutine. The caller holds the pool's mutex.
+// launch starts an instance. The caller holds the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -68,7 +68,6 @@ func (inst *instance) live() supervisor.Exit {
 	return exit
 }
 
-// attach registers the process, and applies a termination requested before.
 func (inst *instance) attach(proc process) {
 	defer close(inst.announced)
 	inst.pool.mu.Lock()
@@ -82,7 +81,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must be called before reaping, after which the PID may be reused.
+// detach must precede reaping, after which the PID may be reused.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

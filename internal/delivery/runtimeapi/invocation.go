@@ -12,18 +12,16 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's limit of a payload in bytes.
+	// maxRequest is Lambda's limit in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is Lambda's limit of a response in bytes: 6 MiB plus 100.
+	// maxResponse is Lambda's limit in bytes.
 	maxResponse = 6<<20 + 100
 )
 
-// unhandled is Lambda's value for all function errors.
 const unhandled = "Unhandled"
 
-// errNotInvoked means that the function received nothing of the payload: the caller gave up waiting for a free
-// process, or the pool was stopped. After any other error of [Pool.Invoke] the function may have run. Its method
-// Unsent returns true, for callers that do not import this package.
+// errNotInvoked means that the function received nothing: the caller gave up waiting, or the pool was stopped. After
+// any other error it may have run. Callers recognize it by its method Unsent.
 var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
@@ -33,7 +31,6 @@ func (notInvoked) Error() string { return "the function was not invoked" }
 // Unsent reports that nothing of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
-// tooLarge returns the answer to a payload that Lambda would refuse.
 func tooLarge(size int) queue.Invocation {
 	return queue.Invocation{
 		Status:  http.StatusRequestEntityTooLarge,
@@ -42,7 +39,6 @@ func tooLarge(size int) queue.Invocation {
 	}
 }
 
-// paused returns the answer during a pause.
 func paused(left time.Duration) queue.Invocation {
 	left = max(left, time.Millisecond)
 	return queue.Invocation{
@@ -78,8 +74,7 @@ func responseTooLarge() queue.Invocation {
 		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
 }
 
-// posted returns an error that the function reported. kind is the type in its header, possibly "". Bodies that are
-// not JSON are converted to the usual format.
+// posted returns an error reported by the function. kind is the type in its header, or "".
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
@@ -100,7 +95,7 @@ func posted(kind string, body []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 
-// typeName matches class names, which are safe to log, unlike sentences that may quote the message.
+// typeName matches class names, which are safe to log.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]*$`)
 
 func ok(payload []byte) queue.Invocation {

@@ -11,48 +11,41 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// maxInstances is the maximum number of processes per pool.
 const maxInstances = 1000
 
 // Options configure a [Pool]. Only Command is required.
 type Options struct {
-	// Command is the program and its arguments, run without a shell: a binary built with a Lambda runtime client, or
-	// a script that uses the Runtime API. A name without a slash is looked up in the PATH of Env; a relative path is
-	// relative to Dir.
+	// Command is the program and its arguments, run without a shell. A name without a slash is looked up in the PATH
+	// of Env; a relative path is relative to Dir.
 	Command []string
-	// Dir is the working directory and the LAMBDA_TASK_ROOT; "" means our own.
+	// Dir is the working directory and LAMBDA_TASK_ROOT; default: the current one.
 	Dir string
-	// Env is the environment as NAME=value, such as credentials. Lambda's reserved variables override it; nothing
-	// else is inherited.
+	// Env is the whole environment as NAME=value. Lambda's reserved variables override it.
 	Env []string
 
-	// User and Limits are the user and resource limits of the processes, see [supervisor.Process].
+	// See [supervisor.Process].
 	User   string
 	Limits map[string]string
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout is the time limit of one invocation, up to the function's next request; 0 means 15 minutes, Lambda's
-	// maximum.
+	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
 	Timeout time.Duration
-	// Grace is the time between TERM and KILL; 0 means 2 s. Processes past their time limit get KILL at once, as in
-	// Lambda.
+	// Grace is the time between TERM and KILL; 0 means 2 s. After a timeout, KILL is sent at once, as in Lambda.
 	Grace time.Duration
-	// Hurry cuts the graces of [Pool.Stop] short when it is done; nil means never.
+	// Hurry cuts the graces of [Pool.Stop] short when it is done; may be nil.
 	Hurry context.Context
 
 	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; default "function".
 	Name string
-	// Region and AccountID are part of the function's ARN. They default to the AWS_REGION of Env or us-east-1, and
-	// 000000000000.
+	// Region and AccountID are part of the ARN. Defaults: AWS_REGION in Env or us-east-1, and 000000000000.
 	Region, AccountID string
 
-	// Output receives every line that a process writes, without its line end and with control characters escaped.
-	// instance is 1 to Instances; stream is "stdout" or "stderr". It must be safe for concurrent use and must not
-	// keep line. If it blocks, lines are dropped and counted. nil discards the output.
+	// Output receives every line, without its end and with control characters escaped. instance counts from 1; stream
+	// is "stdout" or "stderr". It must be safe for concurrent use and must not keep line. If it blocks, lines are
+	// dropped and counted. May be nil.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond is the maximum number of lines per process and second, averaged over five seconds; the rest is
-	// dropped and counted. 0 means 1000.
+	// LinesPerSecond limits the lines of a process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -60,7 +53,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults returns a checked copy with defaults filled in. Package supervisor checks Command, User and Limits.
+// withDefaults leaves Command, User and Limits to package supervisor.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -98,46 +91,44 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are the listeners of a pool. Each may be nil. Events of one process are sequential, events of several
-// processes may be concurrent. A listener must return soon and must not call the pool.
+// Events are the listeners of a pool. Each may be nil. Events of one process are sequential. A listener must return
+// soon and must not call the pool.
 type Events struct {
 	// Ready is called when a process asks for its first invocation.
 	Ready func(Ready)
-	// InitFailed is called when a process ended before that, or could not be started.
+	// InitFailed is called when a process failed before that.
 	InitFailed func(InitFailed)
-	// TimedOut is called when an invocation reached its time limit and its process was killed.
+	// TimedOut is called when a process was killed at its time limit.
 	TimedOut func(TimedOut)
 	// Exited is called when a process and its group have ended, or could not be started.
 	Exited func(Exited)
-	// Refused is called when a program other than the function asked for invocations: for the pool's 1st, 10th, 100th
-	// refusal and so on.
+	// Refused is called for the 1st, 10th, 100th request and so on from another program.
 	Refused func(Refused)
-	// LinesDropped is called when output was dropped. Its process is "function-" and the instance.
+	// LinesDropped is called when output was dropped.
 	LinesDropped func(supervisor.LinesDropped)
 }
 
-// Ready reports that a process has finished its initialization.
+// Ready reports that a process has initialized.
 type Ready struct {
-	// Instance is 1 to Options.Instances. Its number is reused after it ended.
+	// Instance counts from 1. Numbers are reused.
 	Instance, PID int
-	// After is the time since the process was started.
+	// After is the time since the start.
 	After time.Duration
 }
 
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is Lambda's error type, or the type posted by the function ("Runtime.ImportModuleError").
+	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type string
 	// Reason is a short description.
 	Reason string
-	// Pause is how long no process is started; it grows with Failures, the number of failures since the last answered
-	// invocation.
+	// Pause is how long no process is started. It grows with Failures since the last answer.
 	Failures int
 	Pause    time.Duration
 }
 
-// TimedOut reports that an invocation reached its time limit.
+// TimedOut reports an invocation that reached its time limit.
 type TimedOut struct {
 	Instance  int
 	RequestID string
@@ -150,15 +141,15 @@ type Exited struct {
 	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is why the pool ended the process ("stopped", "time limit"); "" if it exited by itself.
+	// Asked is why the pool ended the process ("stopped", "time limit"), or "".
 	Asked string
 }
 
-// Refused reports a refused program that the process did not start.
+// Refused reports a request from a program outside the function.
 type Refused struct {
 	Instance int
-	// Client identifies the program, as "curl (pid 123) of user 1000".
+	// Client describes it, as "curl (pid 123) of user 1000".
 	Client string
-	// Total is the number of requests that the pool has refused.
+	// Total is the pool's number of refused requests.
 	Total int
 }

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long Stop waits after KILL; only processes that hang in the kernel take longer.
+// killPatience is how long Stop waits after KILL, for processes that hang in the kernel.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started. It fails if the options are invalid or the program is not found.
+// New returns a pool that is not started. It fails if the program is not found.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -27,7 +27,6 @@ func New(o Options) (*Pool, error) {
 	return newPool(set, h), nil
 }
 
-// newPool expects options with defaults filled in.
 func newPool(set Options, h host) *Pool {
 	return &Pool{set: set, arn: functionARN(&set), host: h, slots: make([]*instance, set.Instances),
 		stopped: make(chan struct{})}
@@ -41,12 +40,10 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process of the function and returns the answer. Calls wait for a free process in order,
-// until ctx is done.
+// Invoke passes payload to a process and returns the answer. Calls wait for a process in order.
 //
-// The error is nil if there is an [queue.Invocation], even a failed one. errNotInvoked means that the function did
-// not receive the payload. If ctx ends while the function runs, its process gets TERM, and KILL after the grace
-// period, and the error is ctx's.
+// The error is nil if there is an [queue.Invocation], even a failed one. errNotInvoked means that the function
+// received nothing. If ctx ends while the function runs, its process gets TERM, and KILL after the grace period.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -76,7 +73,6 @@ func (p *Pool) enter(inv *invocation) {
 	p.dispatch()
 }
 
-// abandon gives up an invocation when the caller's context is done.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,10 +89,10 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends all processes and waits for them. Waiting and later invocations get errNotInvoked at once. Idle processes
-// get TERM, and KILL after the grace period. Busy ones may finish until ctx is done; then they are ended in the same
-// way, without the grace period once [Options.Hurry] is done. The error names processes that did not end after KILL.
-// Later calls wait for the first.
+// Stop ends all processes and waits for them. Waiting and later invocations get errNotInvoked. Idle processes get
+// TERM, and KILL after the grace period. Busy ones may finish until ctx is done, and are then ended in the same way,
+// without the grace period once [Options.Hurry] is done. The error names processes that did not end. Later calls wait
+// for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

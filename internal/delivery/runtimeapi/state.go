@@ -20,14 +20,12 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots contains the process of each instance number, nil if it does not exist.
+	// slots are the processes by number.
 	slots []*instance
-	// idle are the processes waiting for an invocation, most recently used last. waiting are the invocations waiting
-	// for a process, oldest first.
+	// idle processes, most recently used last, and waiting invocations, oldest first:
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures with a pause since the last answer. During a pause, until pauseEnd, no process is
-	// started; the timer pause ends it, and is nil otherwise.
+	// failures counts failures since the last answer. No process is started until pauseEnd while pause is not nil.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -39,15 +37,14 @@ type Pool struct {
 	running sync.WaitGroup
 }
 
-// phase is the state of a process.
 type phase int
 
 const (
-	starting phase = iota // has not asked for an invocation yet
+	starting phase = iota // no request for an invocation yet
 	idle                  // waiting for an invocation
 	away                  // hung up while waiting
-	busy                  // owes an answer
-	answered              // has answered and not asked again
+	busy
+	answered // no request since the answer
 	dead
 )
 
@@ -63,7 +60,7 @@ const (
 	byAbsence   asked = "did not ask for work again"
 )
 
-// instance is one process and its Runtime API. The pool's mutex guards the variable fields.
+// instance is one process and its Runtime API, guarded by the pool's mutex.
 type instance struct {
 	pool   *Pool
 	number int
@@ -75,15 +72,14 @@ type instance struct {
 	// initialized: it has asked for an invocation.
 	initialized bool
 	asked       asked
-	// lingers: it answered a while ago and has not asked for more.
+	// lingers: it has not asked again for a while.
 	lingers bool
-	// initError is the error it posted to init/error, or nil.
+	// initError was posted to init/error; may be nil.
 	initError *queue.Invocation
-	// offer delivers the next invocation; current is the one being handled.
+	// offer delivers the next invocation.
 	offer   chan *invocation
 	current *invocation
-	// limit ends the process when it fires.
-	limit *time.Timer
+	limit   *time.Timer
 	// proc is nil unless the process runs; pid remains.
 	proc process
 	pid  int
@@ -91,23 +87,22 @@ type instance struct {
 	reporting sync.Mutex // held while an event is reported
 }
 
-// outcome is the result of an Invoke: an answer or an error.
 type outcome struct {
 	queue.Invocation
 	err error
 }
 
-// invocation is one call passing through the pool, guarded by the pool's mutex.
+// invocation is guarded by the pool's mutex.
 type invocation struct {
 	id       string
 	payload  []byte
 	deadline time.Time     // as reported to the function
 	outcome  chan outcome  // buffer of one
-	at       *instance     // the process handling it; nil while waiting
+	at       *instance     // nil while waiting
 	limit    time.Duration // its timeout
 }
 
-// end sets the outcome, unless there already is one.
+// end sets the outcome, once.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -124,7 +119,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// pauseAfter returns the pause after a number of consecutive failures, at least one. It doubles each time.
+// pauseAfter returns the pause after consecutive failures.
 func pauseAfter(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), longestPause)
 }
@@ -136,10 +131,10 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals counts refused connections and reports the first, tenth, hundredth and so on.
+// refusals reports the first, tenth, hundredth refusal and so on.
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next is the total at which to report
+	total, next int // next is the next total to report
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -155,15 +150,13 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	}
 }
 
-// usable reports whether the process is alive and not being ended.
 func (inst *instance) usable() bool { return inst.asked == "" && inst.phase != dead }
 
-// owes reports whether the process must answer the invocation with this ID.
 func (inst *instance) owes(id string) bool {
 	return inst.phase == busy && inst.current.id == id
 }
 
-// assign passes an invocation to an idle process.
+// assign requires an idle process.
 func (inst *instance) assign(inv *invocation) {
 	inst.phase = busy
 	inst.current = inv
@@ -175,7 +168,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm schedules killing the process after d, replacing the previous timer.
+// arm kills the process after d, replacing the previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
@@ -196,7 +189,7 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate sends TERM, and KILL after the grace period. A process already being ended keeps its timer.
+// terminate sends TERM, and KILL after the grace period, unless the process is already being ended.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
@@ -205,7 +198,6 @@ func (inst *instance) terminate(why asked) {
 	inst.arm(inst.pool.set.Grace, why)
 }
 
-// kill kills the process and its group.
 func (inst *instance) kill(why asked) {
 	inst.signal(why, syscall.SIGKILL)
 	inst.disarm()
@@ -224,12 +216,10 @@ func (inst *instance) signal(why asked, sig syscall.Signal) {
 	}
 }
 
-// forget removes a process from the idle ones.
 func (p *Pool) forget(inst *instance) {
 	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == inst })
 }
 
-// refuse gives all waiting invocations the same outcome.
 func (p *Pool) refuse(o outcome) {
 	for _, inv := range p.waiting {
 		inv.end(o)
@@ -237,7 +227,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// announceReady reports the process's first request for an invocation, never after Exited.
+// announceReady is never followed by Ready after Exited.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {

@@ -17,21 +17,18 @@ import (
 const (
 	sharedPrefix  = "whsec_" // shared secret
 	privatePrefix = "whsk_"  // ed25519 private key
-	// shortestSecret and longestSecret limit a shared secret, in bytes. Source: Standard Webhooks 1.0.0, signature
-	// scheme.
+	// Sizes of a shared secret in bytes. Source: Standard Webhooks 1.0.0, signature scheme.
 	shortestSecret = 24
 	longestSecret  = 64
-	// largestKept is the largest content buffer to reuse.
-	largestKept = 64 << 10
+	largestKept    = 64 << 10
 )
 
-// CheckKey returns nil for a key that [NewSigner] accepts. The error does not contain the key.
+// CheckKey returns nil for a valid key. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
 }
 
-// key is either a shared secret or a private key.
 type key struct {
 	shared  []byte
 	private ed25519.PrivateKey
@@ -71,14 +68,13 @@ type Signer struct {
 	work sync.Pool // of *workspace
 }
 
-// workspace holds the reusable buffers of a signature.
 type workspace struct {
 	content []byte
 	sum     []byte
 	macs    []hash.Hash // one per key, nil for a private key
 }
 
-// NewSigner returns a signer with keys in the order of their signatures, or nil without keys.
+// NewSigner returns a signer, or nil without keys.
 func NewSigner(keys []string) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -105,7 +101,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines to b. id must be as sent in the header; at is the time of the attempt.
+// AppendHeaders appends the three header lines to b. id is as sent; at is the time of the attempt.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	seconds := at.Unix()
@@ -124,7 +120,6 @@ func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// append appends the signature of w's content by the key with this index.
 func (k *key) append(b []byte, w *workspace, index int) []byte {
 	if k.private != nil {
 		return base64.StdEncoding.AppendEncode(append(b, "v1a,"...), ed25519.Sign(k.private, w.content))
