@@ -227,7 +227,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// announceReady is never followed by Ready after Exited.
+// announceReady reports the first request of a process, unless its exit was reported.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
