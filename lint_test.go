@@ -43,8 +43,8 @@ var rooms = []room{
 		[]string{"queue", "internal/registry"}},
 	{"broker", "Package broker is a durable queue that behaves like SQS.",
 		[]string{"queue", "internal/host/datadir", "internal/access", "internal/registry"}},
-	{"internal/testing/faultfs", "Package faultfs is a file system for SQLite that fails, and loses unsynced writes, when a test " +
-		"says so.", nil},
+	{"internal/testing/faultfs", "Package faultfs is a file system for SQLite that injects failures and simulates the loss of " +
+		"unsynced writes.", nil},
 	{"internal/sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.",
 		[]string{"queue", "broker", "internal/sqsapi/sqswire", "internal/access", "internal/host/proof", "internal/registry"}},
 	{"internal/observe/window", "Package window counts recent events in buckets of equal length.", nil},
@@ -96,8 +96,8 @@ var rooms = []room{
 		[]string{"queue", "internal/host/datadir"}},
 	{"internal/cli/generate", "Package generate writes deployment files: systemd units, a Dockerfile, and files for Docker " +
 		"Compose, Kubernetes and KEDA.", []string{"internal/config/yamlfile"}},
-	{"internal/testing/losscheck", "Package losscheck finds messages that a queue lost, invented, repeated or brought back.", nil},
-	{"internal/testing/testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
+	{"internal/testing/losscheck", "Package losscheck detects messages that a queue lost, invented, duplicated or resurrected.", nil},
+	{"internal/testing/testpeer", "Package testpeer provides tests with the third-party programs they run against.", nil},
 	{"queuetest", "Package queuetest checks implementations of a queue.", []string{"queue"}},
 	{"api", "Package api holds the JSON types and a client of a running environment's console API, /api/v1.",
 		[]string{"queue", "internal/host/terminal", "internal/host/datadir", "internal/host/proof", "internal/autoscale", "internal/observe/health",
@@ -119,8 +119,7 @@ var rooms = []room{
 			"internal/cron/periodic", "internal/cron/leader", "internal/supervisor", "internal/bundle", "internal/config", "internal/aws", "api", "internal/console", "internal/console/tokens", "internal/console/web", "internal/delivery/envelope", "internal/delivery/limit",
 			"internal/delivery/runtimeapi", "internal/observe/telemetry", "internal/autoscale", "internal/autoscale/fleet", "internal/delivery", "internal/observe/health", "internal/observe/series", "internal/app", "internal/supervisor/notify", "internal/host/trust",
 			"internal/observe/logging", "internal/cron/tasks", "internal/cloud", "internal/bundle/getconfig", "internal/observe/eventlog", "internal/observe/doctor", "internal/delivery/filter", "internal/observe/event"}},
-	{"internal/testing/simulation", "Package simulation lives through the lives of whole environments, in virtual time and with faults " +
-		"that follow from a seed.", nil},
+	{"internal/testing/simulation", "Package simulation runs whole environments in virtual time, with faults derived from a seed.", nil},
 	{"internal/cli/base", "Package base holds the code shared by the commands.",
 		[]string{"api", "internal/bundle", "internal/cli/scaffold", "internal/cloud/alarms", "internal/config",
 			"internal/config/yamlfile", "internal/cron/periodic", "internal/environment", "internal/host/terminal",
@@ -164,7 +163,7 @@ var rooms = []room{
 			"internal/cli/messages", "internal/cli/provision", "internal/cli/queues", "internal/cli/run",
 			"internal/cli/send", "internal/cli/settings", "internal/cli/tasks", "internal/cli/transfer",
 			"internal/config", "internal/host/terminal"}},
-	{"internal/testing/pseudoterminal", "Package pseudoterminal gives tests a terminal that they can type on and read.", nil},
+	{"internal/testing/pseudoterminal", "Package pseudoterminal provides tests with a terminal to type on and read from.", nil},
 	{"cmd/tendril", "Command tendril is a worker environment in one binary.",
 		[]string{"internal/cli", "internal/cli/base", "internal/cli/run"}},
 }

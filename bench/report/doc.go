@@ -1,25 +1,23 @@
-// Command report measures tendril and the programs it is compared with, and writes the tables and plots of the
-// documents.
+// Command report benchmarks tendril and comparable programs, and updates the tables and plots in docs.
 //
-//	go run ./bench/report -install          install the programs it is compared with, into a cache folder
+//	go run ./bench/report -install          install the comparable programs into a cache folder
 //	go run ./bench/report                   run all benchmarks in three rounds and print the tables
 //	go run ./bench/report -write            the same, and write the tables and plots into docs
-//	go run ./bench/report -draw -write      write them once more, from the results that are there
+//	go run ./bench/report -draw -write      write tables and plots from existing results
 //	go run ./bench/report -scale -write     run the benchmarks of docs/scale.md, which take many minutes
 //
-// A round runs each step of the suite once, so that what changes on the machine during a run meets all of them. The
-// results are kept as a file in the format of Go's benchmarks (bench/results.txt), which benchstat reads too. A run
-// that was interrupted goes on where it ended, as long as the commit is the same.
+// A round runs each step of the suite once, so that changing load on the machine affects all steps alike. Results are
+// stored in Go's benchmark format (bench/results.txt), which benchstat reads too. An interrupted run continues where
+// it stopped if the commit is unchanged.
 //
-// The flow is: suite.go says which benchmarks there are, run.go runs them, results.go reads what they printed,
-// tables.go says what the documents show of it, table.go and plot.go draw that, documents.go puts it between the
-// markers of the documents:
+// suite.go lists the benchmarks, run.go runs them, results.go parses their output, tables.go defines the tables and
+// plots, table.go and plot.go render them, and documents.go inserts them between markers:
 //
 //	<!-- report: daemon -->
 //	<!-- end of report -->
 //
-// Where the markers name a benchmark ("broker.Groups") instead of a table, it becomes a table of all that it measured.
+// If the markers name a benchmark ("broker.Groups") instead of a table, the table contains all of its results.
 //
-// Every step records how much of the processors other programs used meanwhile. The report says so, and calls its
-// figures provisional when that was much.
+// Each step records the processor time used by other programs. If there was much, the report calls its figures
+// provisional.
 package main

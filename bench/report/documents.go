@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// markers enclose what the report writes into a document.
+// markers enclose generated parts of a document.
 var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
-// writeDocuments writes the tables and the conditions between the markers of all documents of a folder, and the plots
-// into its images.
+// writeDocuments updates the tables and conditions in all documents of a folder, and the plots in its images.
 func writeDocuments(folder string, all *results) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
@@ -43,8 +42,8 @@ func writeDocuments(folder string, all *results) error {
 	return nil
 }
 
-// fill returns a document with what is between its markers written once more. Markers name a table of tables.go, or a
-// benchmark ("broker.Groups") for a table of all that it measured.
+// fill returns a page with the parts between markers regenerated. Markers name a table of tables.go, or a benchmark
+// ("broker.Groups") for a table of all its results.
 func fill(page string, all *results) (string, error) {
 	parts := map[string]string{"conditions": conditions(all) + "\n"}
 	for _, t := range tables {
@@ -66,10 +65,10 @@ func fill(page string, all *results) (string, error) {
 	return filled, unknown
 }
 
-// quiet is the share of the processors, in percent, that other programs may use while figures are taken.
+// quiet is the processor use of other programs, in percent, up to which figures are reliable.
 const quiet = 3
 
-// conditions says when, where and of what the figures are.
+// conditions describes the date, machine and versions of the measurement.
 func conditions(all *results) string {
 	date := all.facts["date"]
 	if day, err := time.Parse(time.DateOnly, date); err == nil {
@@ -106,7 +105,7 @@ func conditions(all *results) string {
 	return wrap(text, 118)
 }
 
-// wrap breaks a text into lines.
+// wrap wraps a text.
 func wrap(text string, columns int) string {
 	var b strings.Builder
 	at := 0

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// peer is a program that tendril is compared with.
+// peer is a program compared with tendril.
 type peer struct {
-	// folder is where it is installed; name and version are what the report says.
+	// folder is the installation folder; name and version are for the report.
 	folder, name, version string
-	// jars are what Maven fetches, with all that they need: "group:artifact:version".
+	// jars are Maven coordinates, "group:artifact:version", installed with their dependencies.
 	jars []string
-	// commands install it otherwise. {} in them is its folder.
+	// commands install the program if it has no jars. {} stands for its folder.
 	commands []string
 }
 
-// peers are installed in versions that are known to work with the benchmarks.
+// peers are pinned to versions that work with the benchmarks.
 var peers = []peer{
 	{folder: "node", name: "sqs-consumer", version: "15.0.3", commands: []string{
 		"npm install --silent --no-audit --no-fund --prefix {} sqs-consumer@15.0.3 @aws-sdk/client-sqs@3.1169.0"}},
@@ -33,7 +33,7 @@ var peers = []peer{
 		"{}/bin/pip install --quiet --disable-pip-version-check moto[server,sqs]==5.2.5"}},
 }
 
-// peersFolder is where they are, unless -peers says otherwise.
+// peersFolder is the default of -peers.
 func peersFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,16 +42,16 @@ func peersFolder() string {
 	return filepath.Join(cache, "tendril-bench")
 }
 
-// versionFile is written into the folder of a program when it is complete.
+// versionFile marks a complete installation.
 const versionFile = "version"
 
-// installed reports whether a program is there in its version.
+// installed reports whether the program is installed in its version.
 func (p *peer) installed(folder string) bool {
 	version, err := os.ReadFile(filepath.Join(folder, p.folder, versionFile))
 	return err == nil && string(version) == p.version
 }
 
-// versionsOf names the programs that are installed.
+// versionsOf lists the installed programs.
 func versionsOf(folder string) string {
 	var there []string
 	for _, p := range peers {
@@ -62,7 +62,7 @@ func versionsOf(folder string) string {
 	return strings.Join(there, ", ")
 }
 
-// installPeers installs what is missing.
+// installPeers installs missing programs.
 func installPeers(folder string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *peer) install(to string) error {
 	return os.WriteFile(filepath.Join(to, versionFile), []byte(p.version), 0o644)
 }
 
-// project is a project of Maven that needs some archives.
+// project returns a Maven project that depends on jars.
 func project(jars []string) string {
 	var b strings.Builder
 	b.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// facts are the configuration lines that say of what a file of results is.
+// facts returns the configuration lines that identify a file of results.
 func facts(peers string) (map[string]string, error) {
 	commit, err := exec.Command("git", "describe", "--always", "--dirty=+changes", "--exclude=*").Output()
 	if err != nil {
@@ -28,7 +28,7 @@ func facts(peers string) (map[string]string, error) {
 	}, nil
 }
 
-// machine names the processors and the system.
+// machine describes the processors and the system.
 func machine() string {
 	model := runtime.GOARCH
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -44,14 +44,14 @@ func machine() string {
 		cmp.Or(system[runtime.GOOS], runtime.GOOS))
 }
 
-// processors is what the processors of the machine did since it started, in ticks of the kernel.
+// processors is the processor time of the machine since boot, in kernel ticks.
 type processors struct {
 	total, busy float64
-	known       bool // only Linux says so
+	known       bool // Linux only
 }
 
-// readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. Time that
-// the machine below took away (steal) counts as busy.
+// readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. Steal,
+// time used by other virtual machines, counts as busy.
 func readProcessors() (p processors) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -76,11 +76,10 @@ func readProcessors() (p processors) {
 	return p
 }
 
-// ticks is how many of them a second has on every port of Linux that Go has.
+// ticks per second, the same on every Linux port of Go
 const ticks = 100
 
-// othersSince returns the share of the processors, in percent, that programs other than ours used, which used own; -1
-// if that is not known.
+// othersSince returns the processor use of other programs in percent, given our own processor time; -1 if unknown.
 func (p processors) othersSince(before processors, own time.Duration) float64 {
 	total := p.total - before.total
 	if !p.known || !before.known || total <= 0 {

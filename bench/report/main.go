@@ -17,7 +17,7 @@ import (
 // options are the flags.
 type options struct {
 	rounds                     int
-	only                       *regexp.Regexp // of steps; nil is all
+	only                       *regexp.Regexp // steps to run; nil means all
 	results, peers             string
 	draw, write, resume, scale bool
 }
@@ -81,7 +81,7 @@ func command(args []string) error {
 	return errors.Join(failed, show(&o))
 }
 
-// interruptible calls f with the signals that ask to stop.
+// interruptible calls f with a channel of interrupt signals.
 func interruptible(f func(<-chan os.Signal) error) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -89,7 +89,7 @@ func interruptible(f func(<-chan os.Signal) error) error {
 	return f(signals)
 }
 
-// toModule changes to the folder of go.mod.
+// toModule changes to the module's root.
 func toModule() error {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -98,7 +98,7 @@ func toModule() error {
 	return os.Chdir(filepath.Dir(strings.TrimSpace(string(out))))
 }
 
-// show prints the tables, or writes them and the plots into the documents.
+// show prints the tables, or writes tables and plots into the documents.
 func show(o *options) error {
 	data, err := os.ReadFile(o.results)
 	if err != nil {

@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// plot is a chart of horizontal bars in groups. A line over each bar goes from the lowest round to the highest.
+// plot is a chart of grouped horizontal bars. A line on each bar spans the lowest to the highest round.
 type plot struct {
-	name, title string // of the file, without .svg; over the chart
+	name, title string // file name without .svg; heading
 	groups      []group
 }
 
-// group is one label with a bar for each series.
+// group is a label with a bar per series.
 type group struct {
 	label string
 	bars  []bar
 }
 
-// bar is one figure. Bars of the same label have the same colour in all groups.
+// bar is one figure. Bars with the same label have the same colour in all groups.
 type bar struct {
 	label string
 	cell  cell
 }
 
-// Measures of a chart in pixels.
+// Dimensions in pixels.
 const (
 	plotWidth  = 900
-	plotLeft   = 190 // of the bars
-	plotRight  = 290 // of the bars: the room for the values
+	plotLeft   = 190 // left edge of the bars
+	plotRight  = 290 // room for the values
 	barHeight  = 15
 	groupSpace = 14
 	plotTop    = 44
 )
 
-// colours differ also for people who do not distinguish red from green.
+// colours are distinguishable with red-green colour blindness.
 var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
 
-// svg draws the chart. Figures that were not measured have no bar.
+// svg draws the chart without figures that were not measured.
 func (p *plot) svg(all *results) string {
 	var body strings.Builder
 	colour := map[string]string{}
@@ -66,7 +66,7 @@ func (p *plot) svg(all *results) string {
 		plotWidth, y, plotWidth, y, escape(p.title)) + heading(p.title) + body.String() + "</svg>\n"
 }
 
-// most is the highest figure.
+// most returns the highest figure.
 func (p *plot) most(all *results) (most float64) {
 	for _, g := range p.groups {
 		for _, b := range g.bars {
@@ -84,7 +84,7 @@ func heading(title string) string {
 	return b.String()
 }
 
-// drawBar draws the median as a bar, the spread as a line, and what they are beside them.
+// drawBar draws the median as a bar, the spread as a line, and the label.
 func drawBar(b *strings.Builder, y int, s sample, most float64, colour, label string) {
 	at := func(v float64) float64 { return plotLeft + v/most*(plotWidth-plotLeft-plotRight) }
 	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, y,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// sample is what the rounds measured of one figure, in ascending order.
+// sample holds the results of all rounds for one figure, sorted.
 type sample []float64
 
 func (s sample) median() float64 {
@@ -22,7 +22,7 @@ func (s sample) median() float64 {
 func (s sample) lowest() float64  { return s[0] }
 func (s sample) highest() float64 { return s[len(s)-1] }
 
-// figure names what a benchmark measured: "broker.Send/callers=1/size=200" in "msg/s".
+// figure identifies a measurement, such as "broker.Send/callers=1/size=200" in "msg/s".
 type figure struct{ benchmark, unit string }
 
 // run is one step of one round.
@@ -34,17 +34,16 @@ type run struct {
 // results are all figures of a file.
 type results struct {
 	samples map[figure]sample
-	// runs are those that ended well, with the share of the processors that other programs used, in percent; -1 is not
-	// known.
+	// runs maps completed runs to the processor use of other programs in percent; -1 if unknown.
 	runs map[run]float64
-	// facts are those of the first result: commit, date, machine, go, peers.
+	// facts come from the first result: commit, date, machine, go, peers.
 	facts map[string]string
 }
 
-// factKeys are the configuration lines that hold for a whole file.
+// factKeys are the configuration lines that apply to the whole file.
 var factKeys = []string{"commit", "date", "machine", "go", "peers"}
 
-// read reads results in the format of Go's benchmarks.
+// read parses results in Go's benchmark format.
 func read(r io.Reader, name string) (*results, error) {
 	all := &results{samples: map[figure]sample{}, runs: map[run]float64{}, facts: map[string]string{}}
 	reader := benchfmt.NewReader(r, name)
@@ -95,7 +94,7 @@ func (all *results) add(r *benchfmt.Result) {
 	}
 }
 
-// rounds is how many rounds there are.
+// rounds returns the number of rounds.
 func (all *results) rounds() (n int) {
 	for r := range all.runs {
 		n = max(n, r.round)
@@ -103,7 +102,7 @@ func (all *results) rounds() (n int) {
 	return n
 }
 
-// others are the shares of the processors that other programs used, over all runs.
+// others returns the processor use of other programs in all runs.
 func (all *results) others() (s sample) {
 	for _, share := range all.runs {
 		if share >= 0 {

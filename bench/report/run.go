@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// limit ends a step that hangs.
+// limit stops a step that hangs.
 const limit = 30 * time.Minute
 
-// runner has what all steps share.
+// runner is shared by all steps.
 type runner struct {
 	o     *options
 	facts map[string]string
-	// bin holds the compiled tests and tendril.
+	// bin is the folder of compiled tests and tendril.
 	bin string
 }
 
-// runAll runs the rounds, without the steps that the file of results has, and adds each step to the file when it ended.
+// runAll runs all rounds. It skips steps already in the file of results, and appends each completed step to it.
 func runAll(o *options, stop <-chan os.Signal) error {
 	facts, err := facts(o.peers)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started opens the file of results: a new one, or one of the same commit, whose runs it returns.
+// started creates the file of results, or returns the runs in an existing file of the same commit.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {
@@ -91,7 +91,7 @@ func started(o *options, commit string) ([]run, error) {
 	return done, nil
 }
 
-// compile builds the tests of the packages once, and tendril as a release is built, where a test runs it.
+// compile builds the tests of each package, and tendril like in a release.
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {
@@ -116,12 +116,12 @@ func (r *runner) compile() error {
 	return nil
 }
 
-// test is the compiled test of a package.
+// test returns the path of a package's compiled test.
 func (r *runner) test(pkg string) string {
 	return filepath.Join(r.bin, strings.ReplaceAll(pkg, "/", "-")+".test")
 }
 
-// step runs one step and adds what it measured to the file of results.
+// step runs one step and records its results.
 func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -153,13 +153,13 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil { // what the other parts of the step measured is kept: one program that fails is not all
+	if err != nil { // keep the results of other parts even if one program failed
 		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))
 }
 
-// record appends the output of a step to the file of results, with what holds for it.
+// record appends a step's output with its configuration to the file of results.
 func (r *runner) record(s step, round int, others float64, output []byte) error {
 	var b bytes.Buffer
 	for _, key := range factKeys {

@@ -2,20 +2,20 @@ package main
 
 // step is one run of a compiled test binary.
 type step struct {
-	// name is what -only selects.
+	// name is matched by -only.
 	name string
-	// pkg is the folder of the package; bench and benchtime are the options of go test.
+	// pkg is the package's folder; bench and benchtime are options of go test.
 	pkg, bench, benchtime string
-	// rounds is in how many rounds the step runs at most; 0 means all. Steps of minutes run less often.
+	// rounds limits the rounds that include the step; 0 means all. Slow steps run less often.
 	rounds int
-	// depth is how many messages the deep benchmarks of the store begin with; 0 means their default, 1,000,000. Figures of
-	// another depth are named after it: "broker.Depth@10000000".
+	// depth is the initial number of messages in the deep benchmarks of the store; 0 means their default, 1,000,000.
+	// It is appended to the names of figures: "broker.Depth@10000000".
 	depth int
-	// scale is set for the steps of docs/scale.md, which run with -scale only.
+	// scale marks steps of docs/scale.md, which require -scale.
 	scale bool
 }
 
-// suite is one round.
+// suite lists the steps of a round.
 var suite = []step{
 	{name: "daemon-c10", pkg: "bench", bench: "^BenchmarkDaemon$/^c=10$/^api=0s$", benchtime: "1x"},
 	{name: "daemon-c50", pkg: "bench", bench: "^BenchmarkDaemon$/^c=50$/^api=0s$", benchtime: "1x"},

@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// table is one table of the documents.
+// table is a table in the documents.
 type table struct {
-	name string // of the markers
-	// columns are the heads.
+	name string // as in the markers
+	// columns are the headings.
 	columns []string
 	rows    []row
 }
 
-// row begins with texts and goes on with figures.
+// row is texts followed by figures.
 type row struct {
 	texts []string
 	cells []cell
 }
 
-// cell is a figure and how it is written: "%s µs". scale multiplies it; 0 means 1. Without a benchmark it is the text
-// of the format.
+// cell is a figure and its format, such as "%s µs". scale is a factor; 0 means 1. Without a benchmark, the cell is
+// the format itself.
 type cell struct {
 	benchmark, unit, format string
 	scale                   float64
 }
 
-// markdown writes the table with medians, and with the lowest and highest round where there are several.
+// markdown renders the table with medians, and the range if there are several rounds.
 func (t *table) markdown(all *results) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -46,7 +46,7 @@ func (t *table) markdown(all *results) string {
 	return b.String()
 }
 
-// everything is a table of all that one benchmark measured: a row for each part, a column for each unit.
+// everything returns a table of all results of a benchmark: a row per part, a column per unit.
 func everything(all *results, benchmark string) (t table, ok bool) {
 	parts, units := map[string]bool{}, map[string]bool{}
 	for f := range all.samples {
@@ -78,7 +78,7 @@ func (c *cell) text(all *results) string {
 	return fmt.Sprintf(c.format, number(s.median())) + fmt.Sprintf(" (%s to %s)", number(s.lowest()), number(s.highest()))
 }
 
-// sample returns what was measured, scaled.
+// sample returns the scaled results.
 func (c *cell) sample(all *results) (scaled sample) {
 	for _, v := range all.samples[figure{c.benchmark, c.unit}] {
 		if c.scale != 0 {
@@ -89,7 +89,7 @@ func (c *cell) sample(all *results) (scaled sample) {
 	return scaled
 }
 
-// number writes a value with three digits, or as an integer with commas from 1,000 on.
+// number formats a value with three significant digits, or from 1,000 on as an integer with commas.
 func number(v float64) string {
 	if math.Abs(v) < 999.5 {
 		text := strconv.FormatFloat(v, 'g', 3, 64)

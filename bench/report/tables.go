@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// setting is one combination in which the daemons are measured, with its label in tables.
+// setting is a combination of parameters for the daemons.
 type setting struct{ benchmark, label string }
 
 var settings = []setting{
@@ -13,10 +13,10 @@ var settings = []setting{
 	{"c=10/api=10ms/think=0s", "10, 10 ms, 0"},
 }
 
-// program is what a benchmark calls it, and what readers do.
+// program is a program's name in benchmarks and in the documents.
 type program struct{ benchmark, label string }
 
-// daemons take messages and post them; servers speak the SQS protocol.
+// daemons receive messages and post them; servers implement the SQS protocol.
 var (
 	daemons = []program{{"tendril", "tendril"}, {"go-sdk-loop", "a loop on the SDK for Go"},
 		{"sqs-consumer", "sqs-consumer"}, {"camel", "Apache Camel"}}
@@ -24,7 +24,7 @@ var (
 		{"goaws/query", "GoAws, Query"}, {"elasticmq/json", "ElasticMQ, JSON"}, {"moto/json", "moto, JSON"}}
 )
 
-// tables are all that documents can show.
+// tables lists all tables available to documents.
 var tables = []table{
 	daemonTable(),
 	daemonsTable("daemons-share", "%ceiling", "%s %%"),
@@ -109,7 +109,7 @@ func canned(label, benchmark string) row {
 		{"sqsapi." + benchmark, "%canned-cpu", "%s %%", 0}}}
 }
 
-// daemonTable is all of tendril: a row for each setting, and for the embedded queue.
+// daemonTable shows all figures of tendril: a row per setting, and for the embedded queue.
 func daemonTable() table {
 	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
 		"CPU per message", "calls per message", "peak memory"}}
@@ -127,7 +127,7 @@ func daemonTable() table {
 	return t
 }
 
-// daemonsTable is one figure of all daemons: a row for each of them, a column for each setting.
+// daemonsTable compares one figure: a row per daemon, a column per setting.
 func daemonsTable(name, unit, format string) table {
 	t := table{name: name, columns: []string{"connections, API, app"}}
 	for _, s := range settings {
@@ -179,7 +179,7 @@ func tenantsTable() table {
 	return t
 }
 
-// plots are the files in docs/images.
+// plots lists the files in docs/images.
 var plots = []plot{
 	daemonsPlot("daemons-share",
 		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),

@@ -1,6 +1,5 @@
-// Command lambda-resize is a Lambda function that makes smaller copies of PNG
-// files, one for each message. It is built on aws-lambda-go alone and knows
-// nothing of tendril: the same binary runs in the cloud.
+// Command lambda-resize is a Lambda function that resizes PNG files, one per message. It only depends on
+// aws-lambda-go, so the same binary runs in the cloud.
 package main
 
 import (
@@ -28,8 +27,7 @@ type order struct {
 	Width  int    `json:"width"`
 }
 
-// handle does every message of a batch by itself. Those that fail are named in
-// the answer and come again; the others are done.
+// handle processes each message of a batch separately. The answer lists the failed ones, which are delivered again.
 func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var answer events.SQSEventResponse
 	for _, record := range batch.Records {
@@ -42,8 +40,7 @@ func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, 
 	return answer, nil
 }
 
-// resize makes one copy. Doing it twice does no harm: the file is put in its
-// place as a whole.
+// resize creates one copy. It is idempotent, because the file is replaced atomically.
 func resize(body string) error {
 	var o order
 	if err := json.Unmarshal([]byte(body), &o); err != nil {
@@ -64,7 +61,7 @@ func resize(body string) error {
 	return save(shrink(source, o.Width), o.Target)
 }
 
-// shrink averages the pixels that fall into one.
+// shrink averages the source pixels of each target pixel.
 func shrink(source image.Image, width int) image.Image {
 	from := source.Bounds()
 	height := max(1, from.Dy()*width/from.Dx())
@@ -96,7 +93,7 @@ func save(picture image.Image, target string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // nothing, once it was renamed
+	defer os.Remove(file.Name()) // no effect after the rename
 	if err := png.Encode(file, picture); err != nil {
 		return errors.Join(err, file.Close())
 	}

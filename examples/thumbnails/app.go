@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// app answers jobs and shows what they made.
+// app creates thumbnails and displays them.
 type app struct{ dir string }
 
 func newApp(dir string) http.Handler {
@@ -28,12 +28,11 @@ func newApp(dir string) http.Handler {
 	return guarded(mux)
 }
 
-// fileName is what an image may be called: never a path.
+// fileName matches image names, which must not be paths.
 var fileName = regexp.MustCompile(`^[a-z0-9-]{1,60}\.png$`)
 
-// work makes one thumbnail. 200 only when it is on disk: until then the queue
-// keeps the message. Doing a job twice does no harm, which is what a handler
-// behind a queue must be able to say.
+// work creates a thumbnail. It answers 200 once the file is on disk; until then the queue keeps the message. Like any
+// handler behind a queue, it must be idempotent.
 func (a *app) work(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	var j job
@@ -71,7 +70,7 @@ func (a *app) thumbnail(j job) (image.Point, error) {
 	return small.Bounds().Size(), writePNG(filepath.Join(a.dir, j.Image), small)
 }
 
-// writePNG writes a picture whole or not at all.
+// writePNG writes a picture atomically.
 func writePNG(path string, img image.Image) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

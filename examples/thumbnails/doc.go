@@ -1,9 +1,8 @@
-// Command thumbnails is an app for tendril: it draws landscapes, queues a job
-// for each, and makes a thumbnail for every job that comes back as a POST.
+// Command thumbnails is a sample app: it draws landscapes, queues a job for each, and creates a thumbnail for each
+// job received as a POST.
 //
-// It knows nothing of tendril. It listens on PORT, and it sends with the AWS SDK
-// to the queue that the environment names: the same program runs behind the
-// worker daemon of Elastic Beanstalk.
+// It does not depend on tendril: it listens on PORT and sends with the AWS SDK to the queue in its environment. The
+// same program runs behind Elastic Beanstalk's worker daemon.
 //
 //	draw a scene -> out/source/007-noon.png -> SendMessage {"image":"007-noon.png","width":240}
 //	POST / {"image":"007-noon.png","width":240} -> out/007-noon.png, 200

@@ -29,7 +29,7 @@ type picture struct {
 	Made int64
 }
 
-// gallery shows the thumbnails, newest first.
+// gallery displays the thumbnails, newest first.
 func (a *app) gallery(w http.ResponseWriter, _ *http.Request) {
 	pictures, err := a.pictures()
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *app) gallery(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if err := page.Execute(w, pictures); err != nil {
-		log.Print(err) // the browser went away
+		log.Print(err) // the browser disconnected
 	}
 }
 

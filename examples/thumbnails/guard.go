@@ -6,14 +6,13 @@ import (
 	"net/netip"
 )
 
-// guarded keeps pages of other sites out. The port is on this machine only, but so is
-// the browser: a page may POST here across sites, or under a name of its own that it
-// lets lead to 127.0.0.1. Worker daemons send neither Origin nor such a name.
+// guarded rejects requests of other sites' pages. Although the port is local, so is the browser: a page may POST here
+// across sites, or through a DNS name that resolves to 127.0.0.1. Worker daemons send neither.
 func guarded(next http.Handler) http.Handler {
 	return ownHost(http.NewCrossOriginProtection().Handler(next))
 }
 
-// ownHost refuses requests for another host than this one.
+// ownHost rejects requests for other hosts.
 func ownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

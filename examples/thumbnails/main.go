@@ -26,8 +26,7 @@ func main() {
 	}
 }
 
-// run serves until ctx is done. Images lie in dir; jobs go to queueURL, or
-// nowhere when that is empty.
+// run serves until ctx is done. Images are stored in dir. If queueURL is empty, no jobs are sent.
 func run(ctx context.Context, dir, port, queueURL string) error {
 	if port == "" {
 		port = "5000"
@@ -50,10 +49,10 @@ func run(ctx context.Context, dir, port, queueURL string) error {
 	finished := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		finished <- server.Shutdown(context.Background()) // when the job in hand is done
+		finished <- server.Shutdown(context.Background()) // after the current job
 	}()
 	log.Printf("gallery: http://%s/", l.Addr())
-	// Serve returns as soon as the stop begins.
+	// Serve returns as soon as the shutdown starts.
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

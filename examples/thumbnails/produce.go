@@ -11,26 +11,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// job is the body of one message.
+// job is the body of a message.
 type job struct {
 	// Image is a file name in the source folder.
 	Image string `json:"image"`
-	// Width is that of the thumbnail in pixels, 16 to 1024.
+	// Width is the thumbnail's width in pixels, 16 to 1024.
 	Width int `json:"width"`
 }
 
 const (
-	burst  = 24 // scenes drawn at once at the start
-	most   = 60 // then the numbers begin again
+	burst  = 24 // scenes drawn at startup
+	most   = 60 // after which numbers repeat
 	pause  = 2 * time.Second
 	wide   = 960
 	high   = 640
 	narrow = 240
 )
 
-// produce draws scenes and queues a job for each: a burst first, then one every
-// two seconds, until ctx is done. Region, endpoint and credentials come from
-// the environment, as everywhere.
+// produce draws scenes and queues a job for each: a burst first, then one every two seconds until ctx is done.
+// Region, endpoint and credentials come from the environment.
 func produce(ctx context.Context, dir, queueURL string) error {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"image/color"
 )
 
-// scale returns img at the given width, keeping its shape. Each pixel is the
-// average of the source pixels below it, which is what a reduction wants.
+// scale resizes img to a width, keeping its aspect ratio. Each pixel is the average of its source pixels.
 func scale(img image.Image, width int) *image.RGBA {
 	from := img.Bounds()
 	height := max(1, from.Dy()*width/from.Dx())

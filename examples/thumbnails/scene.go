@@ -7,8 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// mood is the light of a scene: the sky from top to horizon, the disc in it,
-// the far and the near hills.
+// mood is the colour scheme of a scene: sky from top to horizon, sun or moon, far and near hills.
 type mood struct {
 	name               string
 	top, horizon, disc color.RGBA
@@ -16,7 +15,7 @@ type mood struct {
 	stars              bool
 }
 
-// moods follow a day.
+// moods follow the course of a day.
 var moods = []mood{
 	{"dawn", rgb(0x2b3a67), rgb(0xf7b267), rgb(0xfff1d0), rgb(0x7d6b91), rgb(0x2e294e), false},
 	{"morning", rgb(0x6fb7e9), rgb(0xfde8c9), rgb(0xffffff), rgb(0x9fc2b2), rgb(0x3b6b5a), false},
@@ -30,7 +29,7 @@ func rgb(hex uint32) color.RGBA {
 	return color.RGBA{uint8(hex >> 16), uint8(hex >> 8), uint8(hex), 0xff}
 }
 
-// draw paints a landscape: the same seed gives the same picture.
+// draw paints a landscape. The same seed gives the same picture.
 func draw(seed uint64, width, height int) *image.RGBA {
 	m := moods[seed%uint64(len(moods))]
 	dice := rand.New(rand.NewPCG(seed, 7))
@@ -69,7 +68,7 @@ func paintStars(img *image.RGBA, dice *rand.Rand, horizon float64) {
 	}
 }
 
-// paintDisc paints sun or moon with a glow around it.
+// paintDisc paints the sun or moon with a glow.
 func paintDisc(img *image.RGBA, c color.RGBA, cx, cy, radius float64) {
 	size := img.Bounds().Size()
 	for y := range size.Y {
@@ -85,7 +84,7 @@ func paintDisc(img *image.RGBA, c color.RGBA, cx, cy, radius float64) {
 	}
 }
 
-// paintHills fills everything below a line that is a sum of waves.
+// paintHills fills the area below a sum of waves.
 func paintHills(img *image.RGBA, c color.RGBA, base, relief float64, dice *rand.Rand) {
 	size := img.Bounds().Size()
 	type wave struct{ length, phase, height float64 }
@@ -107,7 +106,7 @@ func paintHills(img *image.RGBA, c color.RGBA, base, relief float64, dice *rand.
 	}
 }
 
-// mix goes from a to b as t goes from 0 to 1.
+// mix interpolates between a and b, for t from 0 to 1.
 func mix(a, b color.RGBA, t float64) color.RGBA {
 	part := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + (float64(y)-float64(x))*t)) }
 	return color.RGBA{part(a.R, b.R), part(a.G, b.G), part(a.B, b.B), 0xff}

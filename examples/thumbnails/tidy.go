@@ -9,19 +9,18 @@ import (
 	"path/filepath"
 )
 
-// kept is how many thumbnails a tidying leaves.
+// kept is the number of thumbnails left by tidy.
 const kept = 60
 
-// tidy is what the task of cron.yaml asks for: it removes the oldest thumbnails
-// beyond kept. A periodic task is a POST like any other, without a body; the
-// header says which one it is. Doing it twice does no harm.
+// tidy handles the task in cron.yaml: it removes the oldest thumbnails. A periodic task is an ordinary POST without a
+// body; a header names the task. Like any handler behind a queue, it is idempotent.
 func (a *app) tidy(w http.ResponseWriter, r *http.Request) {
 	removed, err := a.removeOldest(kept)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// Anybody may send a header: quote what is not ours.
+	// Anyone can set these headers, so quote them.
 	log.Printf("task %q for %q: %d old thumbnails removed",
 		r.Header.Get("X-Aws-Sqsd-Taskname"), r.Header.Get("X-Aws-Sqsd-Scheduled-At"), removed)
 }
@@ -35,7 +34,7 @@ func (a *app) removeOldest(keep int) (removed int, err error) {
 		switch err := os.Remove(filepath.Join(a.dir, p.Name)); {
 		case err == nil:
 			removed++
-		case !errors.Is(err, fs.ErrNotExist): // gone is what was wanted
+		case !errors.Is(err, fs.ErrNotExist): // already removed
 			return removed, err
 		}
 	}

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// core is a package, or those files of it, whose tests are measured.
+// core is a package, or some of its files, to mutate.
 type core struct {
-	pkg   string   // folder from the root
-	files []string // names without .go; none means all
-	skip  string   // tests that are left out, as a regular expression
+	pkg   string   // folder relative to the root
+	files []string // names without .go; empty means all
+	skip  string   // regular expression of tests to skip
 }
 
-// cores decide what happens to messages, tasks and instances: functions of (state, input, now) and the loops on them.
+// cores decide what happens to messages, tasks and instances: functions of state, input and time, and the loops
+// around them.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},
@@ -23,14 +24,14 @@ var cores = []core{
 	{pkg: "internal/autoscale", skip: "^TestSimulation$"}, // takes a minute
 	{pkg: "internal/app", files: []string{"detector"}},
 	{pkg: "internal/cron/periodic"},
-	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // what becomes of a message, order, back-off
-	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send has deduplication
-		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
+	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // outcome of messages, order, back-off
+	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send includes deduplication
+		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow disk tests
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_event", "lambda_outcome",
 		"lambda_reply", "batch", "syntax", "refusal"}},
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
-			"NodeFetch|SQSConsumer"}, // costs, and foreign clients
+			"NodeFetch|SQSConsumer"}, // costs, and third-party clients
 }
 
 func (c core) counts(file string) bool {
@@ -38,7 +39,7 @@ func (c core) counts(file string) bool {
 	return len(c.files) == 0 || slices.Contains(c.files, name)
 }
 
-// missing returns the files that the core names and the package does not have.
+// missing returns the core's files that do not exist.
 func (c core) missing(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.files), func(name string) bool {
 		return slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == name+".go" })

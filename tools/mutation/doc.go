@@ -1,30 +1,30 @@
-// Command mutation measures the tests of the packages that decide: it changes one operator of their code at a time and
-// counts the changes that no test notices.
+// Command mutation tests the tests of the core packages: it changes one operator at a time and counts changes that no
+// test detects.
 //
 //	go run -C tools ./mutation                  every core, at night
 //	go run -C tools ./mutation health webhook   these packages
 //
-// With -specification it makes the sentences of docs/specification.md false instead, one at a time:
+// With -specification it instead breaks statements of docs/specification.md, one at a time:
 //
 //	go run -C tools ./mutation -specification           every row, at night
 //	go run -C tools ./mutation -specification A10 D16   these rows
 //
-// It prints the mutants that survived, timed out or were never executed when they are found, a line for each core when
-// it is done, and a table at the end. It fails when fewer than 95 % of the executed mutants were noticed, or more than
-// 5 % of all were not executed. Tests that time out with a mutant run once more, six times as long. Equivalent mutants,
-// which no test can notice, are listed with their reason in equivalent.go and left out of the figures; an entry that
-// matches no surviving mutant is a failure too.
+// It prints each mutant that survived, timed out or was not executed, a line per core, and a table at the end. It
+// fails if tests detect fewer than 95 % of the executed mutants, or more than 5 % of all mutants are not executed.
+// Tests that time out are repeated with six times the limit. equivalent.go lists equivalent mutants, which no test
+// can detect, with a reason. They are excluded from the figures. An entry that matches no surviving mutant is an
+// error.
 //
 // # Steps
 //
-//	cores     which files of which packages           cores.go
-//	mutants   every operator of them, with its place  mutants.go
-//	rewrite   one program that holds all mutants      rewrite.go, switch.go.txt
-//	suite     which tests execute which mutants       suite.go
-//	run       the tests of each mutant                suite.go
-//	report    the table, and what failed              report.go
+//	cores     packages and files                      cores.go
+//	mutants   operators and their positions           mutants.go
+//	rewrite   a program with all mutants              rewrite.go, switch.go.txt
+//	suite     mutants executed by each test           suite.go
+//	run       tests of each mutant                    suite.go
+//	report    table and failures                      report.go
 //
-// For the specification: sentences.go finds the functions and writes the program, specification.go runs the tests.
+// For the specification, sentences.go finds the functions and writes the program, specification.go runs the tests.
 //
 // # Mutants
 //
@@ -34,7 +34,6 @@
 //	increment   a++     becomes a--
 //	negative    -a      becomes a
 //
-// Constant declarations and strings are left alone. All mutants of a package are compiled into one test binary, and an
-// environment variable chooses the one that takes effect, so that a mutant costs the run of the tests that execute it
-// and no build.
+// Constant declarations and strings are not mutated. All mutants of a package are compiled into one test binary, and
+// an environment variable selects one, so that a mutant needs no build and only runs the tests that execute it.
 package main

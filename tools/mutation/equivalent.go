@@ -1,13 +1,13 @@
 package main
 
-// equivalent is a mutant that no test can notice.
+// equivalent is a mutant that no test can detect.
 type equivalent struct {
 	pkg, file string
 	place
 	reason string
 }
 
-// equivalents are left out of the figures. Write one only for code that cannot be written without it.
+// equivalents are excluded from the figures. Add one only if the code cannot be written without it.
 var equivalents = []equivalent{
 	{"internal/delivery/webhook", "webhook.go", place{"Signer.AppendHeaders", "boundary", "cap(w.content) > largestKept"},
 		"whether a buffer of exactly this size is kept shows in memory alone"},

@@ -22,7 +22,7 @@ func main() {
 }
 
 func run(ctx context.Context, names []string) error {
-	root, err := filepath.Abs("..") // go run -C tools starts it in tools
+	root, err := filepath.Abs("..") // go run -C tools changes to tools
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// measure tries all mutants of a core.
+// measure tests all mutants of a core.
 func measure(ctx context.Context, root string, c core) (result, error) {
 	start := time.Now()
 	p, err := load(root, c)

@@ -12,33 +12,33 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// mutant is one change of one operator.
+// mutant is a change of one operator.
 type mutant struct {
-	id   int    // from 1, in its package
-	file string // name in its package
+	id   int    // from 1 in each package
+	file string // base name
 	line int
 	place
 }
 
-// place describes a mutant without its line, so that it stays the same when other code of the file changes.
+// place identifies a mutant independently of its line, which may change.
 type place struct {
 	function string // or method, as Type.Method; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
-	source   string // the expression, on one line
+	source   string // the expression on one line
 }
 
 func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d %s: %s of %s", m.file, m.line, m.function, m.kind, m.source)
 }
 
-// source is one file of a core with its changes.
+// source is a file of a core with its edits.
 type source struct {
 	path    string
 	content []byte
 	edits   []edit
 }
 
-// program is the package of a core, with all its mutants.
+// program is the package of a core with all its mutants.
 type program struct {
 	pkg     *packages.Package
 	dir     string
@@ -46,7 +46,7 @@ type program struct {
 	sources []source
 }
 
-// load reads the package and finds the mutants of the files that the core names.
+// load reads the package and finds the mutants in the core's files.
 func load(root string, c core) (*program, error) {
 	loaded, err := packages.Load(&packages.Config{Dir: root,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax |
@@ -112,7 +112,7 @@ func functionName(decl *ast.FuncDecl) string {
 	return name + "." + decl.Name.Name
 }
 
-// visit adds the mutants of one node. Where the language wants a constant there are none.
+// visit adds the mutants of a node. It skips places that require a constant.
 func (f *finder) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.GenDecl:
@@ -131,7 +131,7 @@ func (f *finder) visit(node ast.Node) bool {
 	return true
 }
 
-// add makes a mutant of the node and returns its number.
+// add adds a mutant of the node and returns its ID.
 func (f *finder) add(node ast.Node, at token.Pos, kind string) int {
 	text := string(f.source.content[node.Pos()-f.start : node.End()-f.start])
 	id := len(f.program.mutants) + 1

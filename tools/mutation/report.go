@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The bounds of every core, in percent.
+// Limits of every core, in percent.
 const (
 	minEfficacy    = 95
 	maxUnexecuted  = 5
@@ -17,7 +17,7 @@ const (
 	tableCellSpace = 2
 )
 
-// result is a core with the outcome of each of its mutants.
+// result holds the outcomes of a core's mutants.
 type result struct {
 	core     core
 	survived []mutant
@@ -26,10 +26,10 @@ type result struct {
 	ignored  int // equivalent
 	failing  []string
 	took     time.Duration
-	unused   []equivalent // entries of the list that match no mutant that survived
+	unused   []equivalent // entries of the list that match no surviving mutant
 }
 
-// result counts the outcomes; those of equivalent mutants do not count.
+// result counts the outcomes, without equivalent mutants.
 func (c core) result(mutants []mutant, outcomes []outcome) result {
 	r := result{core: c, counts: map[outcome]int{}}
 	listed := slices.DeleteFunc(slices.Clone(equivalents), func(e equivalent) bool { return e.pkg != c.pkg })
@@ -71,7 +71,7 @@ func (r result) unexecuted() float64 {
 	return share(r.counts[unexecuted], r.executed()+r.counts[unexecuted])
 }
 
-// share is in percent; of nothing it is 100.
+// share returns a percentage; 100 if whole is 0.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return percent
@@ -79,7 +79,7 @@ func share(part, whole int) float64 {
 	return percent * float64(part) / float64(whole)
 }
 
-// failures says what is wrong with the core, one line each.
+// failures returns the problems of the core, one per line.
 func (r result) failures() []string {
 	var lines []string
 	if r.efficacy() < minEfficacy {
@@ -100,7 +100,7 @@ func (r result) failures() []string {
 	return lines
 }
 
-// write prints what survived, then the table.
+// write prints surviving and unexecuted mutants, then the table.
 func write(w io.Writer, results []result) (failed bool) {
 	for _, r := range results {
 		for _, m := range r.survived {

@@ -15,23 +15,23 @@ import (
 	"strings"
 )
 
-// switchSource holds the functions that the rewritten code calls in place of its operators.
+// switchSource contains the functions that replace operators in the rewritten code.
 //
 //go:embed switch.go.txt
 var switchSource string
 
-// edit replaces length bytes from the offset.
+// edit replaces length bytes at the offset.
 type edit struct {
 	offset, length int
 	text           string
-	closes         bool // stands behind an expression: inner ones first
+	closes         bool // follows an expression: inner ones first
 }
 
-// ordered are the functions of the comparisons that have a boundary.
+// ordered maps comparisons with a boundary to functions.
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
 	token.GTR: "mutantGreater", token.GEQ: "mutantGreaterEqual"}
 
-// arithmetic are the functions of the operators on numbers.
+// arithmetic maps operators on numbers to functions.
 var arithmetic = map[token.Token]string{token.ADD: "mutantAdd", token.SUB: "mutantSubtract",
 	token.MUL: "mutantMultiply", token.QUO: "mutantDivide", token.REM: "mutantRemainder"}
 
@@ -59,7 +59,7 @@ func (f *finder) negative(e *ast.UnaryExpr) {
 	f.after(e.End(), ")")
 }
 
-// increment writes a call, because the statement may stand in the head of a loop.
+// increment generates a call, because the statement may be in the head of a loop.
 func (f *finder) increment(s *ast.IncDecStmt) {
 	other := "--"
 	if s.Tok == token.DEC {
@@ -71,14 +71,14 @@ func (f *finder) increment(s *ast.IncDecStmt) {
 	f.after(s.End(), " } }()")
 }
 
-// call writes a binary expression as the call of a function.
+// call converts a binary expression to a function call.
 func (f *finder) call(e *ast.BinaryExpr, function string) {
 	f.before(e.Pos(), function)
 	f.edit(edit{offset: f.offset(e.OpPos), length: len(e.Op.String()), text: ","})
 	f.after(e.End(), ")")
 }
 
-// explicit returns the type argument where the operands leave it open: they are all constants without a type.
+// explicit returns a type argument if it cannot be inferred because all operands are untyped constants.
 func (f *finder) explicit(result types.TypeAndValue, operands ...ast.Expr) string {
 	for _, operand := range operands {
 		if f.program.pkg.TypesInfo.Types[operand].Value == nil {
@@ -109,7 +109,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// rewritten returns the file with its edits. They were added outer expressions first.
+// rewritten returns the file with its edits, which were added outer expressions first.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit
@@ -143,7 +143,7 @@ func (s source) rewritten() []byte {
 	return out.Bytes()
 }
 
-// overlay writes the rewritten package into dir and returns the overlay file for go build. The tree is not changed.
+// overlay writes the rewritten package into dir and returns an overlay file for go build.
 func (p *program) overlay(dir string) (string, error) {
 	replace := map[string]string{}
 	write := func(path string, content []byte) error {

@@ -21,22 +21,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sentencesFile has a change of the code for each row of docs/specification.md.
+// sentencesFile contains a code change for each row of docs/specification.md.
 const sentencesFile = "docs/specification.yaml"
 
-// sentence is a change of the code that makes a row of docs/specification.md false, and the test that must notice.
+// sentence is a code change that breaks a row of docs/specification.md, and the test that must detect it.
 type sentence struct {
 	Row    string `yaml:"row"`
-	Change string `yaml:"change"` // what the code does then, as the row shows it
-	In     string `yaml:"in"`     // package.Function or package.Type.Method, wherever its file is
-	Find   string `yaml:"find"`   // once in its body; blanks and line ends are alike
-	Put    string `yaml:"put"`    // instead
+	Change string `yaml:"change"` // the changed behaviour, as shown in the row
+	In     string `yaml:"in"`     // package.Function or package.Type.Method
+	Find   string `yaml:"find"`   // occurs once in its body; all white space is equivalent
+	Put    string `yaml:"put"`    // replacement
 	Test   string `yaml:"test"`   // package.TestName, with /subtest
 
 	id int // from 1
 }
 
-// readSentences returns the changes in the order of the file.
+// readSentences returns the changes in file order.
 func readSentences(root string) ([]*sentence, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(sentencesFile)))
 	if err != nil {
@@ -58,15 +58,15 @@ func readSentences(root string) ([]*sentence, error) {
 // goFile is a source file of the module that is built on this system.
 type goFile struct {
 	path    string
-	pkg     string // its name, "cmd/tendril" for a program
-	name    string // of the package clause
+	pkg     string // name, or "cmd/tendril" for a program
+	name    string // in the package clause
 	content []byte
 	fset    *token.FileSet
 	syntax  *ast.File
 	edits   []edit
 }
 
-// module reads the files of the module that the command is made of.
+// module reads the files of the module.
 func module(root string) ([]*goFile, error) {
 	var files []*goFile
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func module(root string) ([]*goFile, error) {
 	return files, err
 }
 
-// apply has the function of a sentence behave as changed while the mutant is on. Its body is there twice then.
+// apply adds a changed copy of the function's body, which is used while the mutant is on.
 func (s *sentence) apply(files []*goFile) error {
 	var at *goFile
 	var in *ast.FuncDecl
@@ -138,7 +138,7 @@ func (s *sentence) apply(files []*goFile) error {
 	return nil
 }
 
-// pattern matches the text that is to be found, however it is broken into lines.
+// pattern matches the text to find, regardless of line breaks.
 func (s *sentence) pattern() *regexp.Regexp {
 	var words []string
 	for _, word := range strings.Fields(s.Find) {
@@ -149,7 +149,7 @@ func (s *sentence) pattern() *regexp.Regexp {
 
 func (f *goFile) offset(pos token.Pos) int { return f.fset.Position(pos).Offset }
 
-// branch is what a function does first: the changed body in a function of its own, for its labels and named results.
+// branch returns code that runs the changed body as a nested function, because of its labels and named results.
 func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	if results == nil {
 		return fmt.Sprintf("\nif mutantOn(%d) {\nfunc() {%s\n}()\nreturn\n}\n", id, body)
@@ -158,7 +158,7 @@ func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	return fmt.Sprintf("\nif mutantOn(%d) {\nreturn func() %s {%s\n}()\n}\n", id, list, body)
 }
 
-// overlaySentences writes the changed files, and returns the overlay file for go build. The tree is not changed.
+// overlaySentences writes the changed files and returns an overlay file for go build.
 func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	replace, switched := map[string]string{}, map[string]bool{}
 	write := func(path string, content []byte) error {
@@ -189,7 +189,7 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// prepare reads the changes, those of the rows that are named or all, and puts them into the code.
+// prepare reads the changes of the named rows, or of all, and applies them.
 func prepare(root string, rows []string) (sentences []*sentence, files []*goFile, err error) {
 	sentences, err = readSentences(root)
 	if err != nil {
@@ -211,10 +211,10 @@ func prepare(root string, rows []string) (sentences []*sentence, files []*goFile
 	return sentences, files, errors.Join(problems...)
 }
 
-// testName is a test with the package that has it, and the subtest, if any.
+// testName is a test with its package and optional subtest.
 type testName struct{ folder, name, sub string }
 
-// whole is the test with all its subtests.
+// whole returns the test with all its subtests.
 func (n testName) whole() testName { return testName{folder: n.folder, name: n.name} }
 
 func (s *sentence) testName() testName {
@@ -222,7 +222,7 @@ func (s *sentence) testName() testName {
 	return testName{folder: s.Test[:strings.LastIndexByte(s.Test, '.')], name: test, sub: sub}
 }
 
-// pattern selects the test for -test.run.
+// pattern returns the regular expression for -test.run.
 func (n testName) pattern() string {
 	levels := []string{n.name}
 	if n.sub != "" {
@@ -234,7 +234,7 @@ func (n testName) pattern() string {
 	return strings.Join(levels, "/")
 }
 
-// complaint returns the first line of a test's output that says what is wrong.
+// complaint returns the first line of a test's output that describes a failure.
 func complaint(output []byte) string {
 	for line := range bytes.Lines(output) {
 		text := strings.TrimSpace(string(line))

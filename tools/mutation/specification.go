@@ -21,17 +21,17 @@ import (
 // trial runs the tests of sentences.
 type trial struct {
 	root, dir, overlay string
-	binaries           map[string]string // of the tests, by folder
+	binaries           map[string]string // test binaries by folder
 }
 
-// judgement is what became of one sentence.
+// judgement is the result for one sentence.
 type judgement struct {
 	outcome outcome
-	said    string // by the test
+	said    string // test output
 	took    time.Duration
 }
 
-// trySpecification breaks the sentences of the rows that are named, or all, and reports what their tests noticed.
+// trySpecification breaks the sentences of the named rows, or all, and reports the results of their tests.
 func trySpecification(ctx context.Context, root string, rows []string, w io.Writer) error {
 	began := time.Now()
 	sentences, files, err := prepare(root, rows)
@@ -78,7 +78,7 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	return nil
 }
 
-// judgeAll tries the sentences, several at once: their tests mostly wait.
+// judgeAll tests the sentences, several at a time because their tests mostly wait.
 func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
 	judged := make([]judgement, len(sentences))
 	unchanged := t.unchanged(ctx, sentences)
@@ -86,7 +86,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 		s := sentences[i]
 		start := time.Now()
 		before := unchanged[s.testName().whole()]
-		if before.outcome == killed { // by a row of its own, or by another one?
+		if before.outcome == killed { // because of its own row or a different one?
 			before = t.timed(ctx, s.testName())
 		}
 		if before.outcome == survived {
@@ -101,7 +101,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 	return judged
 }
 
-// unchanged runs each test with all its rows without a change: those that fail then, or are skipped, cannot judge one.
+// unchanged runs each test without a change. Tests that fail or are skipped cannot judge a change.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName
@@ -129,7 +129,7 @@ func (t *trial) timed(ctx context.Context, name testName) judgement {
 	return result
 }
 
-// each does n things, two for each processor at once.
+// each calls do n times, with two calls per processor at a time.
 func each(n int, do func(i int)) {
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
@@ -143,7 +143,7 @@ func each(n int, do func(i int)) {
 	all.Wait()
 }
 
-// run executes a test with one change in effect, 0 for none. Its processes are gone when it returns.
+// run executes a test with one change, or none for 0. All its processes have exited when it returns.
 func (t *trial) run(ctx context.Context, id int, name testName, limit time.Duration) judgement {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -171,7 +171,7 @@ func (t *trial) run(ctx context.Context, id int, name testName, limit time.Durat
 	return judgement{outcome: survived}
 }
 
-// report prints a line for each sentence that no test noticed, and the sums.
+// report prints a line per undetected sentence, and a summary.
 func report(w io.Writer, sentences []*sentence, judged []judgement, took time.Duration) error {
 	counts := map[outcome]int{}
 	table := tabwriter.NewWriter(w, 0, 0, tableCellSpace, ' ', 0)

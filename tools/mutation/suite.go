@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// The tests of a mutant run in the order of their times, in few processes: those below each of these limits together,
-// and the others one by one.
+// limits group the tests of a mutant into few processes: those below each limit run together, the others one by one.
 var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 
 // suite is the test binary of a package.
@@ -26,28 +25,28 @@ type suite struct {
 	program *program
 	binary  string
 	flags   []string
-	tests   []test // the fastest first
+	tests   []test // fastest first
 	failing []string
 }
 
-// test is one test function, and the mutants that it executes.
+// test is a test function with the mutants it executes.
 type test struct {
 	name     string
 	time     time.Duration
 	executes map[int]bool
 }
 
-// outcome is what became of one mutant.
+// outcome is the result for a mutant.
 type outcome string
 
 const (
 	killed     outcome = "killed"
-	timedOut   outcome = "timed out" // noticed too
+	timedOut   outcome = "timed out" // counts as detected
 	survived   outcome = "survived"
 	unexecuted outcome = "not executed"
 )
 
-// build compiles the tests with all mutants, and runs each once to see which mutants it executes.
+// build compiles the tests with all mutants, and runs each to record the mutants it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -63,7 +62,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses { // the same cases each time, no search for the shortest failure, and no file of it in the tree
+	if uses { // the same cases each time, without shrinking or writing failure files
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -86,7 +85,7 @@ func usesRapid(dir string) (bool, error) {
 	return false, nil
 }
 
-// record runs each test without a mutant. Those that fail then cannot judge mutants: they are left out and reported.
+// record runs each test without a mutant. Failing tests cannot judge mutants; they are excluded and reported.
 func (s *suite) record(ctx context.Context, dir string, c core) error {
 	list, err := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 		}
 		var err error
 		result, err = s.run(ctx, m.id, "", allowed(total), names...)
-		if result == timedOut { // for good, or because the machine has other work?
+		if result == timedOut { // may also be due to other load
 			result, err = s.run(ctx, m.id, "", patience*allowed(total), names...)
 		}
 		if result != survived || err != nil {
@@ -145,7 +144,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 	return result, nil
 }
 
-// groups returns the tests that execute a mutant, those that share a process together.
+// groups returns the tests that execute a mutant, grouped by process.
 func groups(tests []test, id int) [][]test {
 	quick := make([][]test, len(limits))
 	var slow [][]test
@@ -162,13 +161,13 @@ func groups(tests []test, id int) [][]test {
 	return append(slices.DeleteFunc(quick, func(g []test) bool { return len(g) == 0 }), slow...)
 }
 
-// patience is how much longer the tests of a mutant may take that timed out once.
+// patience is the factor for repeating a test that timed out.
 const patience = 6
 
-// allowed is the time after which tests that once took t count as stuck.
+// allowed returns the time limit of tests that normally take t.
 func allowed(t time.Duration) time.Duration { return 5*time.Second + 4*t }
 
-// run executes tests with one mutant in effect. Their processes are gone when it returns.
+// run executes tests with one mutant. All their processes have exited when it returns.
 func (s *suite) run(ctx context.Context, id int, record string, limit time.Duration, names ...string) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -186,7 +185,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut, nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // what a panicking test left
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // left behind by a panicking test
 		return killed, nil
 	}
 	return "", err

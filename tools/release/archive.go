@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// entry is a file, a folder or a link of an archive. A folder has a name that ends with a slash.
+// entry is a file, folder or link in an archive. A folder's name ends with a slash.
 type entry struct {
 	name string
 	mode int64
 	uid  int
 	data []byte
-	link string // what a symbolic link points to
+	link string // target of a symbolic link
 }
 
-// writeTar writes entries in the order of their names, all of one time.
+// writeTar writes entries sorted by name, all with the same time.
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	archive := tar.NewWriter(w)
@@ -70,7 +70,7 @@ func (r *release) writeArchives(context.Context) error {
 	return nil
 }
 
-// contents returns what the archive of a target has, below a folder.
+// contents returns the entries of a target's archive, inside a folder.
 func (r *release) contents(t target, folder string) (entries []entry, err error) {
 	add := func(name, from string, mode int64) {
 		data, readErr := os.ReadFile(from)
@@ -89,7 +89,7 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 			return nil, readErr
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file.Name(), ".gz") { // is for packages
+			if strings.HasSuffix(file.Name(), ".gz") { // for packages
 				continue
 			}
 			add(path.Join(sub, file.Name()), filepath.Join(r.work, sub, file.Name()), 0o644)
@@ -104,7 +104,7 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 	return entries, err
 }
 
-// compressPages writes the man pages as packages have them, and returns the files in the order of their names.
+// compressPages compresses the man pages for packages, and returns the files sorted by name.
 func (r *release) compressPages() (paths []string, err error) {
 	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
 	if err != nil || len(pages) == 0 {

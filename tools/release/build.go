@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// tagged is a tag of a release.
+// tagged matches the tag of a release.
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
 
-// versionOf returns the version that the commit of root is tagged with, and the time of the commit. A snapshot needs no
-// tag; its version says which commit it is of.
+// versionOf returns the version in the tag of root's commit, and the commit's time. A snapshot needs no tag; its
+// version contains the commit.
 func versionOf(ctx context.Context, root string, snapshot bool) (version string, at time.Time, err error) {
 	seconds, err := output(ctx, root, nil, "git", "log", "-1", "--format=%ct %h")
 	if err != nil {
@@ -55,15 +55,15 @@ func versionOf(ctx context.Context, root string, snapshot bool) (version string,
 	return m[1], at, nil
 }
 
-// build makes the binary of each target, and of this machine if it is none of them.
+// build builds the binary of each target, and of this machine if it is not a target.
 func (r *release) build(ctx context.Context) error {
 	for _, t := range append([]target{here()}, r.targets...) {
 		if r.binary[t] != "" {
 			continue
 		}
 		path := filepath.Join(r.work, t.String(), "tendril")
-		// Without cgo the binary is static. Paths, the build's id and the state of the checkout would differ between
-		// machines; the levels of the processors may be set on this one.
+		// Without cgo the binary is static. Paths, build ID and VCS state would differ between machines. Processor
+		// levels may be set on this machine, so override them.
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch, "GOAMD64=v1", "GOARM64=v8.0",
 			"GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOWORK=off"}
 		if _, err := output(ctx, r.root, environment, "go", "build", "-trimpath", "-buildvcs=false",
@@ -75,7 +75,7 @@ func (r *release) build(ctx context.Context) error {
 	return nil
 }
 
-// writeExtras writes completions and man pages of the binary into the folder of work.
+// writeExtras writes completions and man pages into the work folder.
 func (r *release) writeExtras(ctx context.Context) error {
 	folder := filepath.Join(r.work, "completions")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -96,7 +96,7 @@ func (r *release) writeExtras(ctx context.Context) error {
 	return err
 }
 
-// output runs a command in a folder, with variables added, and returns what it writes without the last line break.
+// output runs a command in a folder with additional variables, and returns its output without the last line break.
 func output(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)

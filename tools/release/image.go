@@ -18,11 +18,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user of the image: a number, so that runAsNonRoot can check it.
+// nobody is the user of the image, as a number so that runAsNonRoot can check it.
 const nobody = 65532
 
-// writeImage writes an OCI layout with an image for each Linux, as one tar file. "docker load" and "podman load" read
-// it, and so does every tool that copies layouts to a registry.
+// writeImage writes an OCI layout with an image per Linux target as one tar file, which docker load, podman load and
+// registry tools can read.
 func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (r *release) writeImage(context.Context) error {
 	return r.packLayout(folder)
 }
 
-// packLayout puts the files of a layout into one archive.
+// packLayout packs the files of a layout into one archive.
 func (r *release) packLayout(folder string) error {
 	var entries []entry
 	err := filepath.WalkDir(folder, func(path string, file os.DirEntry, err error) error {
@@ -72,13 +72,13 @@ func (r *release) packLayout(folder string) error {
 	return os.WriteFile(filepath.Join(r.out, "tendril_"+r.version+"_oci.tar"), archive.Bytes(), 0o644)
 }
 
-// image is the image for one Linux: what deploy/docker/Dockerfile describes, in one layer on nothing.
+// image returns the image of a Linux target: a single layer equivalent to deploy/docker/Dockerfile.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary[t])
 	if err != nil {
 		return nil, err
 	}
-	var roots bytes.Buffer // of certificates, as pinned in go.mod
+	var roots bytes.Buffer // certificates, pinned in go.mod
 	for root := range bundle.Roots() {
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 			return nil, err

@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// release is one release while it is built.
+// release is a release being built.
 type release struct {
-	root    string // of the repository
+	root    string // repository root
 	out     string // folder of the finished files
-	work    string // folder of what they are made from
-	version string // without the v of its tag
+	work    string // folder of intermediate files
+	version string // without v
 	time    time.Time
 	targets []target
-	binary  map[target]string // path
+	binary  map[target]string // paths
 }
 
-// target is a system that there is a binary for.
+// target is a platform with a binary.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "_" + t.arch }
 
-// allTargets are the systems of a release.
+// allTargets are the platforms of a release.
 var allTargets = []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}}
 
 func main() {
@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// parseTargets reads a list of systems; an empty one means all.
+// parseTargets parses a list of platforms; an empty list means all.
 func parseTargets(names string) ([]target, error) {
 	if names == "" {
 		return allTargets, nil
@@ -115,10 +115,10 @@ func parseTargets(names string) ([]target, error) {
 	return targets, nil
 }
 
-// linux returns the targets that packages and images are for.
+// linux returns the targets with packages and images.
 func (r *release) linux() []target {
 	return slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return t.os != "linux" })
 }
 
-// here is this machine as a target.
+// here returns this machine's platform.
 func here() target { return target{runtime.GOOS, runtime.GOARCH} }

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
-	_ "github.com/goreleaser/nfpm/v2/deb" // the formats that nfpm.Get knows
+	_ "github.com/goreleaser/nfpm/v2/deb" // formats for nfpm.Get
 	"github.com/goreleaser/nfpm/v2/files"
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// writePackages writes a deb and an rpm for each Linux. They do not start the service: which app it is for, stands in
-// settings that the machine does not have yet.
+// writePackages writes a deb and an rpm per Linux target. They do not start the service, because its settings name
+// the app and do not exist yet.
 func (r *release) writePackages(context.Context) error {
 	for _, t := range r.linux() {
 		for _, format := range []string{"deb", "rpm"} {
@@ -46,7 +46,7 @@ func (r *release) writePackage(t target, format string) error {
 	return file.Close()
 }
 
-// installed says where the files of the repository go.
+// installed maps files of the repository to installation paths.
 var installed = []struct{ from, to string }{
 	{"deploy/systemd/tendril.sysusers.conf", "/usr/lib/sysusers.d/tendril.conf"},
 	{"deploy/systemd/tendril.tmpfiles.conf", "/usr/lib/tmpfiles.d/tendril.conf"},
@@ -56,7 +56,7 @@ var installed = []struct{ from, to string }{
 	{"LICENSE", "/usr/share/doc/tendril/copyright"},
 }
 
-// completionPaths say where each shell looks for completions.
+// completionPaths are the completion paths of each shell.
 var completionPaths = map[string]string{
 	"tendril.bash": "/usr/share/bash-completion/completions/tendril",
 	"tendril.zsh":  "/usr/share/zsh/vendor-completions/_tendril",
@@ -76,7 +76,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 		return nil, err
 	}
 	add(unit, "/usr/lib/systemd/system/tendril.service", files.TypeFile, 0o644)
-	// Only root reads it: it may hold keys.
+	// Only root may read it, because it may contain keys.
 	add(filepath.Join(r.root, "deploy/systemd/tendril.env"), "/etc/tendril/tendril.env", files.TypeConfigNoReplace, 0o600)
 	for _, f := range installed {
 		add(filepath.Join(r.root, f.from), f.to, files.TypeFile, 0o644)
@@ -109,7 +109,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	}), nil
 }
 
-// packagedUnit writes the unit without the hint about where to put it, which is for those who install it by hand.
+// packagedUnit writes the unit without its hint for manual installation.
 func (r *release) packagedUnit() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "deploy/systemd/tendril.service"))
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *release) packagedUnit() (string, error) {
 	return path, os.WriteFile(path, []byte("# tendril as a service\n"+rest), 0o644)
 }
 
-// packageScripts writes what packages run on the machine. A service that runs is restarted by an upgrade, after a drain.
+// packageScripts writes the packages' scripts. An upgrade restarts a running service after a drain.
 func (r *release) packageScripts() (nfpm.Scripts, error) {
 	scripts := map[string]string{
 		"postinstall": `#!/bin/sh

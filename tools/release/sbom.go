@@ -17,8 +17,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes what the binary consists of: the modules that the linker noted in it, and the files of others that
-// the console sends to browsers.
+// writeSBOM writes the bill of materials: the modules linked into the binary, and third-party files served by the
+// console.
 func (r *release) writeSBOM(context.Context) error {
 	info, err := buildinfo.ReadFile(r.binary[r.targets[0]])
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *release) writeSBOM(context.Context) error {
 	return file.Close()
 }
 
-// thirdParty reads the list of the files of others with their digests.
+// thirdParty reads the list of third-party files and digests.
 func thirdParty(sums string) (components []cyclonedx.Component, err error) {
 	file, err := os.Open(sums)
 	if err != nil {

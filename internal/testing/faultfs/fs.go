@@ -20,22 +20,22 @@ import (
 type FS struct {
 	name string
 
-	deciding sync.Mutex // is held while fail runs
-	calls    int        // changes of files since the last SetFail
+	deciding sync.Mutex // held while fail runs
+	calls    int        // file changes since the last SetFail
 	fail     func(op, path string, n int) int32
 
 	mu    sync.Mutex
-	syncs map[string]int // by the last part of the file's name
+	syncs map[string]int // by base name
 	disk  map[string]*shadow
 }
 
-// shadow is what is known of one file.
+// shadow tracks the content of a file.
 type shadow struct {
 	durable []byte
 	pending []pendingWrite
 }
 
-// pendingWrite is a write, or a truncation, that was not synced yet.
+// pendingWrite is an unsynced write or truncation.
 type pendingWrite struct {
 	offset   int64
 	data     []byte
@@ -57,7 +57,7 @@ func (p pendingWrite) apply(content []byte) []byte {
 	return content
 }
 
-// before counts a call and decides its fate.
+// before counts a call and returns its result code.
 func (f *FS) before(op, path string) int32 {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
@@ -68,7 +68,7 @@ func (f *FS) before(op, path string) int32 {
 	return f.fail(op, path, f.calls)
 }
 
-// note enters a write that was made.
+// note records a completed write.
 func (f *FS) note(path string, w pendingWrite) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *FS) note(path string, w pendingWrite) {
 	s.pending = append(s.pending, w)
 }
 
-// shadow returns what is known of a file. Called with the lock held.
+// shadow returns the state of a file. The caller holds the lock.
 func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
@@ -86,8 +86,8 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// opening looks at a file before it is opened: one that is not there begins empty, one that
-// is there and not known is on the disk as it is.
+// opening initializes the state of a file before it is opened. The content of an existing, unknown file counts as
+// synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *FS) opening(path string) {
 	}
 }
 
-// synced enters that all writes of a file are on the disk.
+// synced records that all writes of a file are durable.
 func (f *FS) synced(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,9 +116,8 @@ func (f *FS) synced(path string) {
 	s.pending = nil
 }
 
-// PowerFailure writes what would be on the disk after the power failed now from one directory
-// into another: of the writes that were not synced each with probability keep, and of one in
-// eight of those only a part. Only files of SQLite that still exist are written.
+// PowerFailure writes the state of a directory after a power failure into another directory. Each unsynced write
+// survives with probability keep, one in eight of them only partially. Only existing files of SQLite are written.
 func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {
@@ -132,15 +131,14 @@ func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.R
 	})
 }
 
-// Kill writes what would be in the files if the process was killed now, in the way of
-// [FS.PowerFailure]: all writes are there, synced or not.
+// Kill is like [FS.PowerFailure] for a killed process: all writes survive.
 func (f *FS) Kill(t testing.TB, from, to string) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash writes the files of one directory into another, with those pending writes that left returns. In the
-// order of the names, so that one seed gives one result.
+// crash writes the files of a directory into another one with the pending writes returned by left. It proceeds in the
+// order of names, so that a seed is reproducible.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -167,47 +165,45 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 	}
 }
 
-// Forget drops what is known of the files in a directory that are not used any more.
+// Forget drops the state of a directory's files, which must be unused.
 func (f *FS) Forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.disk, func(path string, _ *shadow) bool { return filepath.Dir(path) == filepath.Clean(dir) })
 }
 
-// Syncs returns how often files of this name, without a directory, were synced.
+// Syncs returns how often files with this base name were synced.
 func (f *FS) Syncs(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.syncs[name]
 }
 
-// Name is what SQLite knows the file system by.
+// Name is the name registered with SQLite.
 func (f *FS) Name() string { return f.name }
 
-// SetFail has fail decide SQLite's result code of each call that changes a file from now on: 0 lets it pass. op is
-// "open", "write", "truncate" or "sync", and n counts these calls from 1. fail is called for one call at a time, and
-// may block. Nil lets all pass.
+// SetFail makes fail return SQLite's result code for each later call that changes a file; 0 means success. op is
+// "open", "write", "truncate" or "sync", and n counts the calls from 1. Calls of fail are serialized, and may block.
+// Nil disables failures.
 func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
 	f.fail, f.calls = fail, 0
 }
 
-// From here on it is about SQLite's C interface, as the driver's library
-// translates it to Go: structures lie in the library's memory, and functions
-// are called through pointers in them. Only opening and the methods that change
-// a file are replaced; a file's own structure stays as it is.
+// The following code uses SQLite's C interface as translated to Go by the driver's library: structures are in the
+// library's memory, and functions are called through pointers. Only opening and the methods that change a file are
+// replaced.
 
-// registered are the file systems and open files by their C addresses, which
-// is all that a call brings along.
+// registered maps C addresses, the only data passed in calls, to file systems and open files.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // replaced tables by the original ones
+	methods map[uintptr]uintptr // original table to its replacement
 }
 
-// system is a file system, and how the one below it opens a file.
+// system is a file system and the open function of the underlying one.
 type system struct {
 	fs   *FS
 	open uintptr
@@ -228,22 +224,22 @@ type (
 	syncFunc  = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// pointer makes a C function pointer of a Go function, function the reverse,
-// and at reads a structure at an address.
+// pointer converts a Go function to a C function pointer, function the reverse, and at reads a structure at an
+// address.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
 
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// New registers a file system for the time of a test.
+// New registers a file system for the duration of a test.
 func New(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 0)
 }
 
-// NewDefault registers a file system for the time of a test, which SQLite uses wherever no other one is named.
-// There is one at a time, so the test must not run in parallel with others that use SQLite.
+// NewDefault registers a file system as SQLite's default for the duration of a test. The test must not run in
+// parallel with others that use SQLite.
 func NewDefault(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 1)
@@ -319,8 +315,7 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	return rc
 }
 
-// replaceMethods returns the table of methods that watches an original one.
-// The lock is held.
+// replaceMethods returns a copy of a method table with our methods. The caller holds the lock.
 func replaceMethods(tls *libc.TLS, original uintptr) uintptr {
 	if p := registered.methods[original]; p != 0 {
 		return p

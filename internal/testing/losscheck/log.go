@@ -6,18 +6,16 @@ import (
 	"sync"
 )
 
-// Log records the requests of clients and their acknowledgements. The zero value is empty. All
-// methods are safe for concurrent use.
+// Log records requests and acknowledgements. The zero value is empty. Its methods are safe for concurrent use.
 type Log struct {
 	mu       sync.Mutex
 	messages map[string]message
-	attempts bool // Sending is called, so that every message has to be known
+	attempts bool // Sending was called, so every message must be known
 }
 
-// message is what is known of one message.
 type message struct{ sending, sent, deleting, deleted bool }
 
-// Sending notes that a message is about to be sent.
+// Sending records that a message is about to be sent.
 func (l *Log) Sending(key string) {
 	l.update(key, func(m *message) { m.sending = true })
 	l.mu.Lock()
@@ -25,13 +23,13 @@ func (l *Log) Sending(key string) {
 	l.attempts = true
 }
 
-// Sent notes that a send was acknowledged.
+// Sent records that a send was acknowledged.
 func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true }) }
 
-// Deleting notes that a message is about to be deleted, or was worked on: it may be gone.
+// Deleting records that a message is about to be deleted or processed, so it may disappear.
 func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
 
-// Deleted notes that a delete was acknowledged, by a queue that keeps deletes.
+// Deleted records that a delete was acknowledged by a queue with durable deletes.
 func (l *Log) Deleted(key string) { l.update(key, func(m *message) { m.deleted = true }) }
 
 func (l *Log) update(key string, change func(m *message)) {
@@ -45,7 +43,7 @@ func (l *Log) update(key string, change func(m *message)) {
 	l.messages[key] = m
 }
 
-// Acknowledged returns how many sends and deletes were acknowledged.
+// Acknowledged returns the number of acknowledged sends and deletes.
 func (l *Log) Acknowledged() (sends, deletes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +69,8 @@ func (l *Log) Snapshot() *Log {
 	return copied
 }
 
-// AddAttempts adds what was asked since a snapshot, without the acknowledgements: a crash between
-// the two may have kept it or not.
+// AddAttempts adds the requests made since a snapshot, without acknowledgements: a crash in between may have lost
+// them.
 func (l *Log) AddAttempts(later *Log) {
 	for key, m := range later.Snapshot().messages {
 		if m.sending {
@@ -84,8 +82,7 @@ func (l *Log) AddAttempts(later *Log) {
 	}
 }
 
-// Check compares with the messages that are stored, by how many copies there are of each, and
-// returns what is wrong, sorted.
+// Check compares the log with the number of stored copies of each message, and returns sorted problems.
 func (l *Log) Check(stored map[string]int) (problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

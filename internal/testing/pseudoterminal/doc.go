@@ -1,4 +1,4 @@
-// Package pseudoterminal gives tests a terminal that they can type on and read.
+// Package pseudoterminal provides tests with a terminal to type on and read from.
 //
-// It exists on Linux only. Where the machine has no pseudo-terminals, the test is skipped.
+// It exists on Linux only. Tests are skipped if the machine has no pseudo-terminals.
 package pseudoterminal

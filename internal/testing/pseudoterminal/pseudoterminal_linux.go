@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long a test waits for a text, and for a program to end.
+// Patience limits the wait for a text and for the exit of a program.
 const Patience = 30 * time.Second
 
-// Terminal is a terminal of 80 by 24 and what was written on it.
+// Terminal is a terminal of 80 × 24 characters and its output.
 type Terminal struct {
 	t        *testing.T
-	keyboard *os.File // what is typed
-	// File is the terminal as programs have it.
+	keyboard *os.File // input side
+	// File is the terminal as seen by programs.
 	File *os.File
 
 	mu     sync.Mutex
 	screen strings.Builder
 }
 
-// Open returns a new terminal, which is closed when the test ends.
+// Open returns a new terminal, which is closed at the end of the test.
 func Open(t *testing.T) *Terminal {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -70,7 +70,7 @@ func Open(t *testing.T) *Terminal {
 	return p
 }
 
-// Resize changes the size of the window.
+// Resize changes the window size.
 func (p *Terminal) Resize(width, height uint16) {
 	p.t.Helper()
 	size := &unix.Winsize{Col: width, Row: height}
@@ -79,7 +79,7 @@ func (p *Terminal) Resize(width, height uint16) {
 	}
 }
 
-// Modes returns the modes of the terminal.
+// Modes returns the terminal modes.
 func (p *Terminal) Modes() unix.Termios {
 	p.t.Helper()
 	modes, err := unix.IoctlGetTermios(int(p.File.Fd()), unix.TCGETS)
@@ -95,7 +95,7 @@ func (p *Terminal) text() string {
 	return p.screen.String()
 }
 
-// Await waits until a text was written after what was there before.
+// Await waits until the output contains text.
 func (p *Terminal) Await(text string) {
 	p.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -1,8 +1,6 @@
-// Package simulation lives through the lives of whole environments, in virtual time and with faults that follow from a
-// seed.
+// Package simulation runs whole environments in virtual time, with faults derived from a seed.
 //
-// It has no code of its own: its tests put the real broker, worker, deliverer, elector and scheduler together, and
-// everything around them is modelled.
+// It consists of tests only. They run the real broker, worker, deliverer, elector and scheduler in a modelled world:
 //
 //	producer ---link--+                                  app (modelled)
 //	                  v                                    ^
@@ -11,44 +9,40 @@
 //	                v
 //	              SQLite on a file system that loses unsynced writes
 //
-//	plan (from a seed): sizes, settings, messages, faults  -->  world  -->  oracle: which promise was broken
+//	plan (from a seed): sizes, settings, messages, faults  -->  world  -->  oracle: broken promises
 //
-// A plan is drawn from a seed. The world lives through it: five to twenty-five minutes of trouble, then everything is
-// healed, and the queue has to drain within a time that follows from the settings. On each step, and at the end, the
-// oracle holds what happens against docs/contract.md.
+// The world executes the plan: five to twenty-five minutes of faults, after which everything works and the queue must
+// drain within a time derived from the settings. The oracle continuously compares events with docs/contract.md.
 //
-// # What is modelled
+// # Faults
 //
-//   - The link between a daemon and the queue delays calls, loses requests and answers, and throttles. The wire
-//     protocol of package sqsapi is not part of it. A daemon with an embedded queue has no such faults.
-//   - The app answers late, with failures, not at all, or twice as late as the visibility timeout; it is down for a
-//     while, or throttles. HTTP is not part of it: package deliver has tests of its own.
-//   - kill -9 cuts a daemon off from queue and app. A pause holds up its calls, answers and deliveries, while its
-//     timers run on: no process can be stopped inside of another one.
-//   - A power failure keeps what was synced, and of the rest a share. The queue starts from these files.
-//   - The wall clock of a daemon is set by up to three minutes. The monotonic one is right.
+//   - The link between a daemon and the queue delays calls, loses requests and answers, and throttles. It does not include
+//     the wire protocol of package sqsapi. A daemon with an embedded queue has no such faults.
+//   - The app answers slowly, with errors, never, or after twice the visibility timeout; it is down for a while, or
+//     throttles. HTTP is not simulated; package deliver tests it.
+//   - kill -9 disconnects a daemon from queue and app. A pause delays its calls, answers and deliveries while its timers
+//     continue, because a process cannot be stopped inside another one.
+//   - A power failure keeps synced writes and some of the others. The queue restarts from these files.
+//   - The wall clock of a daemon jumps by up to three minutes; its monotonic clock is correct.
 //
 // # The oracle
 //
-// It knows what a fault may cost, message by message: a daemon that is killed excuses one more POST of what it held, a
-// power failure one of what was deleted without a sync since, a lost answer to a receive charges one receive. What was
-// not excused counts as a broken promise, so that a life without faults has no duplicate and no dead letter but those
-// that the app refuses. TestTheOracleFindsBugs breaks each promise in the world around the parts, and wants it to be
-// found.
+// It knows the possible effects of each fault on each message. A killed daemon allows one more POST of each message
+// it held, a power failure one more of each message deleted since the last sync, a lost answer one more receive.
+// Anything else breaks a promise; without faults, there are no duplicates, and only messages refused by the app
+// become dead letters. TestTheOracleFindsBugs breaks each promise and checks that the oracle reports it.
 //
-// # One seed, one history
+// # Reproducibility
 //
-// The plan, the app's answers, the trouble of each call and the spread of retries follow from the seed, and from who
-// asks for what at which virtual time: not from the order in which goroutines run. That order is the runtime's.
-// With one goroutine at a time (TestMain) it hardly ever matters; TestOneSeedIsOneHistory compares and counts. A seed
-// that breaks a promise once and not again is printed with its whole history.
+// The plan, the app's answers, the faults of each call and the spread of retries depend on the seed, the caller and
+// the virtual time, but not on the order of goroutines. That order is determined by the runtime. With one goroutine
+// running at a time (TestMain) it hardly ever matters; TestOneSeedIsOneHistory compares histories. If a failure
+// cannot be reproduced, its whole history is printed.
 //
-// # A seed that breaks a promise
-//
-// The plan is made shorter as long as it still breaks a promise, printed with its history, and written to testdata.
-// TestKnownPlans lives through all plans there, in each run of the tests.
+// A failing plan is shortened while it still fails, printed with its history, and written to testdata. TestKnownPlans
+// runs all plans there.
 //
 //	go test ./internal/testing/simulation                                    50 seeds
 //	go test ./internal/testing/simulation -run Seeds -seed 213 -seeds 1 -v   one seed, with its history
-//	TENDRIL_NIGHTLY=1 go test ./internal/testing/simulation -timeout 3h      10,000 seeds that follow from the date
+//	TENDRIL_NIGHTLY=1 go test ./internal/testing/simulation -timeout 3h      10,000 seeds derived from the date
 package simulation

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Tests are the tests of a package, as a [testing.M] runs them.
+// Tests are a package's tests, such as [testing.M].
 type Tests interface{ Run() int }
 
 type contained struct {
@@ -17,15 +17,14 @@ type contained struct {
 	variables []string
 }
 
-// Contained runs the tests of a package with a home and a folder for temporary files of their own, and without the
-// variables of AWS and XDG but the given ones. Neither the tests nor the processes that they start read what the user has at home, or
-// leave anything there or in the machine's folder for temporary files, even when they are killed. TestMain of each
-// package that starts processes, or reads the settings of AWS, uses it.
+// Contained runs tests with their own home and temporary folder, and without AWS and XDG environment variables except
+// for the given ones. Tests and their child processes neither read the user's home nor leave files there or in the
+// temporary folder, even if killed. Use it in TestMain of packages that start processes or read AWS settings.
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 // Run implements [Tests].
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "") // short: the path of a socket has a limit
+	dir, err := os.MkdirTemp("", "") // short, because socket paths are limited
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1
@@ -38,17 +37,17 @@ func (c contained) Run() (code int) {
 	return c.tests.Run()
 }
 
-// contain has the variables of this process name the folder.
+// contain sets environment variables to the folder.
 func contain(dir string, variables []string) error {
-	// As for /tmp: processes of other users, which some tests start as root, write there too.
+	// Like /tmp: some tests run as root start processes of other users that write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}
 	set := homesOfTools()
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
-	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // root's is /var/lib otherwise
-	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // no request leaves this machine
+	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // for root the default is /var/lib
+	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // no requests to other machines
 
 	for _, entry := range variables {
 		name, value, _ := strings.Cut(entry, "=")
@@ -68,11 +67,11 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools are the variables that name what the programs of tests would look for at home.
+// homesOfTools returns variables that replace lookups in the user's home.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {
-		_ = json.Unmarshal(out, &set) // without Go no test builds anything
+		_ = json.Unmarshal(out, &set) // without Go, tests build nothing
 	}
 	if versions := filepath.Join(os.Getenv("HOME"), ".pyenv"); os.Getenv("PYENV_ROOT") == "" {
 		if _, err := os.Stat(versions); err == nil {

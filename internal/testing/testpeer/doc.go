@@ -1,18 +1,17 @@
-// Package testpeer gives tests the programs of others that they run against.
+// Package testpeer provides tests with the third-party programs they run against.
 //
-// They are no part of a Go installation: a test that misses one is skipped, and says so
-// loudly. The variables of the environment that count:
+// Tests without their program are skipped with a conspicuous message. Environment variables:
 //
-//	TENDRIL_PYTHON           a Python with what the test needs; python3 when unset
-//	TENDRIL_PYTHON_QUERY     a Python with packages of before November 2023, which speak the Query protocol
-//	TENDRIL_PYTHON_MINISTACK a Python with MiniStack
-//	TENDRIL_JAVA_SQS         a folder of Java archives: the SDK for Java with its dependencies
-//	TENDRIL_JAVA_SQS_QUERY   the same, of before November 2023
-//	TENDRIL_JAVA_ELASTICMQ   a folder of Java archives: ElasticMQ with its dependencies
-//	TENDRIL_NODE_MODULES     a folder node_modules
-//	TENDRIL_REQUIRE_PEERS    1 for failing instead of skipping
+//	TENDRIL_PYTHON           Python with the packages of the test; default python3
+//	TENDRIL_PYTHON_QUERY     Python with packages from before November 2023, which use the Query protocol
+//	TENDRIL_PYTHON_MINISTACK Python with MiniStack
+//	TENDRIL_JAVA_SQS         folder of Java archives: the SDK for Java with its dependencies
+//	TENDRIL_JAVA_SQS_QUERY   the same, from before November 2023
+//	TENDRIL_JAVA_ELASTICMQ   folder of Java archives: ElasticMQ with its dependencies
+//	TENDRIL_NODE_MODULES     folder node_modules
+//	TENDRIL_REQUIRE_PEERS    1 to fail instead of skipping
 //
-// The gate installs all of them and sets the last one.
+// CI installs all of them and sets TENDRIL_REQUIRE_PEERS.
 //
-// [Moto], [ElasticMQ], [MiniStack] and [Dynalite] run a server that stands in for Amazon until the test ends.
+// [Moto], [ElasticMQ], [MiniStack] and [Dynalite] run servers that emulate AWS until the end of the test.
 package testpeer

@@ -2,10 +2,10 @@ package testpeer
 
 import "os"
 
-// Nightly reports whether the long form of a test is wanted: the environment variable TENDRIL_NIGHTLY is set.
+// Nightly reports whether to run the long form of a test, according to TENDRIL_NIGHTLY.
 func Nightly() bool { return os.Getenv("TENDRIL_NIGHTLY") != "" }
 
-// Size returns ordinary, or nightly in a run of the night.
+// Size returns ordinary, or nightly in a nightly run.
 func Size[T any](ordinary, nightly T) T {
 	if Nightly() {
 		return nightly

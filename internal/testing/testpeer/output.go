@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// mostLines is how much of a process's output a failing test shows.
+// mostLines is the number of lines shown by a failing test.
 const mostLines = 40
 
-// Output keeps what a process prints. As text for a failing test it is the last forty lines.
+// Output stores a process's output. Its String method returns the last forty lines.
 type Output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -21,7 +21,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// All returns the whole output, for a test that examines it.
+// All returns the whole output.
 func (o *Output) All() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// Missing ends a test without what, or fails it where peers are required; install says
-// how to get it.
+// Missing skips a test because what is not available, or fails it if peers are required. install explains how to get it.
 func Missing(t testing.TB, what, install string) {
 	t.Helper()
 	if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
@@ -24,7 +23,7 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("NOT TESTED against %s, which is not here: %s", what, install)
 }
 
-// Program returns the path of a program, which packages call alike.
+// Program returns the path of a program.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -34,7 +33,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// MountNamespace ends a test, as [Missing] does, where unshare cannot make a mount namespace.
+// MountNamespace skips or fails a test like [Missing] if unshare cannot create a mount namespace.
 func MountNamespace(t testing.TB) {
 	t.Helper()
 	unshare := Program(t, "unshare")
@@ -43,14 +42,14 @@ func MountNamespace(t testing.TB) {
 	}
 }
 
-// Python returns an interpreter that can import the modules; install names what brings them.
+// Python returns an interpreter with the modules; install names the packages that provide them.
 func Python(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a program that a package of Python brings: beside the interpreter, or in PATH. A
-// package can be installed without its program.
+// PythonProgram returns the path of a Python package's program, next to the interpreter or in PATH. A package may be
+// installed without its program.
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
@@ -64,19 +63,19 @@ func PythonProgram(t testing.TB, install, name string) (path string) {
 	return path
 }
 
-// pythonHelp says how to get packages of Python.
+// pythonHelp explains how to install Python packages.
 func pythonHelp(variable, install string) string {
 	return "python3 -m venv venv && venv/bin/pip install '" + install + "', and set " + variable +
 		"=$PWD/venv/bin/python"
 }
 
-// QueryPython is [Python] with packages of before November 2023, whose SDK speaks the Query protocol.
+// QueryPython is like [Python] with packages from before November 2023, whose SDK uses the Query protocol.
 func QueryPython(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON_QUERY", "", install, modules)
 }
 
-// python returns the interpreter that a variable names.
+// python returns the interpreter in an environment variable.
 func python(t testing.TB, variable, fallback, install string, modules []string) (path string) {
 	t.Helper()
 	help := pythonHelp(variable, install)
@@ -95,8 +94,8 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// Jars returns a class path of the folder of archives that a variable names, and sees to java itself; install
-// says what brings them.
+// Jars returns a class path of the folder in an environment variable, and requires java. install explains how to get
+// the archives.
 func Jars(t testing.TB, variable, install string) (classPath string) {
 	t.Helper()
 	Program(t, "java")
@@ -107,7 +106,7 @@ func Jars(t testing.TB, variable, install string) (classPath string) {
 	return filepath.Join(folder, "*")
 }
 
-// NodeModules returns a folder node_modules that has the packages, and sees to node itself.
+// NodeModules returns a folder node_modules with the packages, and requires node.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
 	Program(t, "node")
@@ -125,12 +124,11 @@ func NodeModules(t testing.TB, packages ...string) (path string) {
 
 const first, count = 10_000, 10_000
 
-// The tests of two packages, which run at once, seldom meet: each begins anywhere.
+// Start at a random port, so that tests of packages running in parallel rarely collide.
 var begin, looked = rand.Int64N(count), new(atomic.Int64)
 
-// FreePort returns a port, 10000 to 19999, on which nobody listens. The range is neither
-// one from which systems give ports to connections nor that of package supervisor for
-// copies of an app, and none is given twice in a process.
+// FreePort returns a free port between 10000 and 19999. The range overlaps neither the ephemeral ports nor those of
+// package supervisor for replicas. A process gets each port only once.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range count {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The versions of the servers whose behaviour tests list. Others behave in other ways.
+// Server versions the tests expect, because behaviour differs between versions.
 const (
 	motoVersion      = "5.2.5"
 	elasticMQVersion = "1.7.1"
@@ -20,9 +20,8 @@ const (
 	dynaliteVersion  = "4.0.0"
 )
 
-// Moto starts a server of moto, a stand-in for Amazon, until the test ends. It knows these
-// services ("sqs", "dynamodb"). Its threads share no lock: what is one step at Amazon is
-// several there.
+// Moto starts moto, an emulator of AWS, with the given services ("sqs", "dynamodb"), until the end of the test. Its
+// threads share no lock, so operations that are atomic on AWS may not be.
 func Moto(t testing.TB, services ...string) (endpoint string) {
 	t.Helper()
 	modules := []string{"moto.server"}
@@ -36,7 +35,7 @@ func Moto(t testing.TB, services ...string) (endpoint string) {
 	return serve(t, exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port), port)
 }
 
-// ElasticMQ starts ElasticMQ, a server of SQS in Scala, until the test ends.
+// ElasticMQ starts ElasticMQ, an SQS server in Scala, until the end of the test.
 func ElasticMQ(t testing.TB) (endpoint string) {
 	t.Helper()
 	const variable = "TENDRIL_JAVA_ELASTICMQ"
@@ -53,7 +52,7 @@ func ElasticMQ(t testing.TB) (endpoint string) {
 		"-cp", classPath, "org.elasticmq.server.Main"), port)
 }
 
-// MiniStack starts MiniStack, a stand-in for Amazon in Python, until the test ends. It serves SQS and DynamoDB.
+// MiniStack starts MiniStack, an emulator of AWS in Python with SQS and DynamoDB, until the end of the test.
 func MiniStack(t testing.TB) (endpoint string) {
 	t.Helper()
 	python := python(t, "TENDRIL_PYTHON_MINISTACK", "", "ministack=="+miniStackVersion, []string{"ministack"})
@@ -65,7 +64,7 @@ func MiniStack(t testing.TB) (endpoint string) {
 	return serve(t, ministack, port)
 }
 
-// Dynalite starts dynalite, a server of DynamoDB in JavaScript, until the test ends.
+// Dynalite starts dynalite, a DynamoDB server in JavaScript, until the end of the test.
 func Dynalite(t testing.TB) (endpoint string) {
 	t.Helper()
 	folder := filepath.Join(NodeModules(t, "dynalite"), "dynalite")
@@ -80,14 +79,14 @@ func Dynalite(t testing.TB) (endpoint string) {
 		"--createTableMs", "0", "--updateTableMs", "0", "--deleteTableMs", "0"), port)
 }
 
-// pythonVersion returns the version of an installed package; what Python says instead is no version.
+// pythonVersion returns the version of an installed package, or Python's error message.
 func pythonVersion(python, name string) string {
 	out, _ := exec.Command(python, "-c",
 		"import importlib.metadata as m; print(m.version('"+name+"'))").CombinedOutput()
 	return strings.TrimSpace(string(out))
 }
 
-// wantVersion ends a test with another version of a server than it was written for.
+// wantVersion skips or fails a test unless a server has the expected version.
 func wantVersion(t testing.TB, name, got, want string) {
 	t.Helper()
 	if got != want {
@@ -95,7 +94,7 @@ func wantVersion(t testing.TB, name, got, want string) {
 	}
 }
 
-// serve runs a server until the test ends, and returns its endpoint once it listens on the port.
+// serve runs a server until the end of the test, and returns its endpoint once it listens on the port.
 func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	t.Helper()
 	said := new(Output)
@@ -105,14 +104,14 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = server.Wait() // the kill below is its exit status
+		_ = server.Wait() // killed below
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // it is gone, or goes now
+		_ = server.Process.Kill() // it may have exited already
 		<-ended
 	})
-	const patience = 2 * time.Minute // a busy machine starts Java slowly
+	const patience = 2 * time.Minute // Java starts slowly on a busy machine
 	limit := time.After(patience)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
