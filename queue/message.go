@@ -13,7 +13,6 @@ const MaxVisibility = 12 * time.Hour
 
 // Message is a received message.
 type Message struct {
-	// ID is the message ID. It is the same in all receives and in the dead-letter queue.
 	ID   string
 	Body string
 	// Attributes are the message attributes, sorted by name.
@@ -35,7 +34,7 @@ type Message struct {
 	TraceHeader string
 	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string
-	// Run is set by [ParseRun] before the delivery of a scheduled run; else nil.
+	// Run is the result of [ParseRun], set before the delivery; nil for ordinary messages.
 	Run *Run
 }
 
@@ -87,7 +86,6 @@ type Sent struct {
 
 // ReceiveRequest is a request for up to Max messages.
 type ReceiveRequest struct {
-	// Max is 1 to [MaxBatch].
 	Max int
 	// Wait is the long-poll time, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
 	Wait *time.Duration

@@ -29,7 +29,6 @@ func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 	return x.authorize(target)
 }
 
-// registryToken is the header with the registry's token.
 const registryToken = "X-Tendril-Token"
 
 var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue is for those who know its token. "+

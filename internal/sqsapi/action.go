@@ -59,7 +59,6 @@ type actionCall struct {
 	room    answerRoom
 }
 
-// queueURL returns the URL of a queue, with the host used by the client.
 func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
 
 func (x *actionCall) queueURLs(names []string) []string {
@@ -105,7 +104,6 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 	}
 }
 
-// counter is a response that counts messages.
 type counter interface{ messages() int }
 
 // queueRequest is embedded in requests about one queue.

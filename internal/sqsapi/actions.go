@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// sqsActions returns the SQS actions by name.
 func sqsActions() map[string]action {
 	return map[string]action{
 		"ChangeMessageVisibility":      typed(changeMessageVisibility),

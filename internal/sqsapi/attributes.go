@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// messageAttribute is a message attribute on the wire. BinaryValue is base64 in JSON.
 type messageAttribute struct {
 	name             string
 	StringValue      *string
@@ -167,7 +166,6 @@ var systemAttributes = [...]struct {
 	{"DeadLetterQueueSourceArn", func(m *queue.Message) string { return m.DeadLetterSource }},
 }
 
-// systemSet is a bit set of system attributes.
 type systemSet uint16
 
 // systemSetOf merges the deprecated and the current request parameter. Unknown names are ignored, as in SQS.
@@ -184,7 +182,6 @@ func systemSetOf(lists ...[]string) (set systemSet) {
 
 type pair struct{ name, value string }
 
-// of appends the attributes in the set that m has.
 func (set systemSet) of(m *queue.Message, dst []pair) []pair {
 	for i := range systemAttributes {
 		if a := &systemAttributes[i]; set&(1<<i) != 0 {

@@ -97,7 +97,6 @@ var faults = map[string]fault{
 	codeInternal:         {codeInternal, 500, ""},
 }
 
-// textOf returns the error text for JSON clients.
 func textOf(e *queue.Error) string {
 	if text := faultOf(e.Code).text; text != "" {
 		return text

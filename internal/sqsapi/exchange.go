@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// exchange is one request and its reply.
 type exchange struct {
 	h      *Handler
 	w      http.ResponseWriter
@@ -152,7 +151,6 @@ func (x *exchange) fail(err error) {
 	x.answer(f.status, x.form.contentType(), x.form.failure(nil, x, refusal), report)
 }
 
-// answer writes a reply and reports it.
 func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
 	header := x.w.Header()
 	header.Set("X-Amzn-Requestid", x.id)

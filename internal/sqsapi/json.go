@@ -34,7 +34,6 @@ func (a *accepted) appendMembers(dst []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendBatch appends the response to a batch without failures.
 func appendBatch[Answer any](dst []byte, answers []Answer, each func(*Answer, []byte) []byte) []byte {
 	dst = append(dst, `{"Successful":[`...)
 	for i := range answers {
@@ -81,7 +80,6 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// quote formats untrusted text for an error message.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {

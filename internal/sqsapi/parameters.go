@@ -29,10 +29,8 @@ type parameter struct {
 	transient bool
 }
 
-// setter parses a single value into a field. The error states the expected format.
 type setter func(field reflect.Value, text string) error
 
-// parametersOf describes a struct type of an action.
 func parametersOf(t reflect.Type, action string) parameters {
 	p := parameters{}
 	for i, field := range wireFields(t, action) {
@@ -57,7 +55,6 @@ func parametersOf(t reflect.Type, action string) parameters {
 	return p
 }
 
-// wireField is a field of a request or response.
 type wireField struct {
 	index            []int
 	typ              reflect.Type

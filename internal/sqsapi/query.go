@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// formType is the content type of a Query request with its parameters in the body.
 const formType = "application/x-www-form-urlencoded"
 
 // serveQuery serves a Query request: parameters in the URL, a form or both, and possibly a queue in the path.
@@ -104,7 +103,6 @@ func isForm(contentType string) bool {
 	return err == nil && media == formType
 }
 
-// formValue is a parameter of a Query request.
 type formValue struct {
 	// name is a path such as SendMessageBatchRequestEntry.1.Id.
 	name, value string
@@ -200,7 +198,6 @@ func listNumber(s string) (n int, ok bool) {
 	return n, true
 }
 
-// shorten truncates untrusted text for an error message.
 func shorten(s string) string {
 	const most = 80
 	if len(s) > most {

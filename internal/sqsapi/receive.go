@@ -19,7 +19,6 @@ type receiveMessageRequest struct {
 	ReceiveRequestAttemptID     string `json:"ReceiveRequestAttemptId"`
 }
 
-// receiveMessageResponse holds received messages and the parts the client requested.
 type receiveMessageResponse struct {
 	received   []queue.Message
 	system     systemSet
@@ -107,7 +106,6 @@ func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMess
 		in.MessageAttributeNames}
 }
 
-// prepare validates the parameters; the queue supplies defaults.
 func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	request := queue.ReceiveRequest{Max: 1, AttemptID: in.ReceiveRequestAttemptID}
 	if n := in.MaxNumberOfMessages; n != nil {
@@ -169,7 +167,6 @@ func appendPairs(dst []byte, pairs []pair) []byte {
 	return append(dst, '}')
 }
 
-// appendAttributes writes the selected attributes and their digest.
 func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -198,7 +195,6 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	return append(dst, '}')
 }
 
-// appendXML writes the response for the Query protocol.
 func (r *receiveMessageResponse) appendXML(dst []byte) []byte {
 	var scratch [10]pair
 	for i := range r.received {

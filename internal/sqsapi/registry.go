@@ -109,7 +109,6 @@ type sinceRunsRequest struct {
 	Schedules map[string]string `json:",omitempty"`
 }
 
-// sinceRunsResponse holds Unix milliseconds by task.
 type sinceRunsResponse struct {
 	Since map[string]int64
 	// From omits tasks whose start is unknown. Older servers do not send it.

@@ -211,7 +211,6 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 	return reasons, nil
 }
 
-// messageWire converts a message to the parameters of a send.
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	o := &outgoing{MessageBody: m.Body}
 	if m.GroupID != "" {
@@ -370,7 +369,6 @@ func (c *RegistryClient) noRegistry(status int) error {
 		c.shown(), status)}
 }
 
-// shown returns the endpoint without its password.
 func (c *RegistryClient) shown() string {
 	u, err := url.Parse(c.endpoint)
 	if err != nil {

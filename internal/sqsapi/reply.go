@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// replyForm encodes replies for a protocol.
 type replyForm interface {
 	contentType() string
 	// success appends the reply of an action; response is nil if there is no output.
@@ -59,7 +58,6 @@ func (awsJSON) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 	return append(dst, '}')
 }
 
-// xmlAppender is the XML counterpart of [appender].
 type xmlAppender interface{ appendXML(dst []byte) []byte }
 
 func (xmlQuery) contentType() string { return xmlType }

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// outgoing holds the parameters of one message to send.
 type outgoing struct {
 	MessageBody             string
 	DelaySeconds            *int

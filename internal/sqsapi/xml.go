@@ -28,7 +28,6 @@ type element struct {
 	json    string   // name in JSON replies of the Query protocol
 }
 
-// elementsOf describes a struct type of an action.
 func elementsOf(t reflect.Type, action string) (all elements) {
 	for _, field := range wireFields(t, action) {
 		e := element{index: field.index, name: field.query, key: field.key, omitted: field.omitted, json: field.json}
