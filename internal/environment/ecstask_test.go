@@ -57,7 +57,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 }
 
-// Protection that is off is not touched, and an unresponsive agent does not delay shutdown.
+// With protection off the agent is not called, and an unresponsive agent does not delay shutdown.
 func TestTaskIsLeftAlone(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

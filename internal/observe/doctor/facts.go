@@ -88,6 +88,7 @@ type App struct {
 // Problem is a problem that needs no further check. ID identifies it to programs.
 type Problem struct{ ID, What, Why, Remedy string }
 
+// Permission is an action the role may or may not perform on AWS.
 type Permission struct {
 	Action, Resource string
 	// Feature is the purpose: the Sid of the statement in the policy.

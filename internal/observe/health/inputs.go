@@ -57,6 +57,7 @@ type Process struct {
 	LastExit string // result of the last run, such as "exit status 1"; "" if unknown
 }
 
+// Operation is a change of the environment in progress.
 type Operation struct {
 	Name  string // such as "application deployment"; "" for none
 	Since time.Time
