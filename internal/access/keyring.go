@@ -23,8 +23,8 @@ import (
 
 const service = "sqs"
 
-// recheck is the minimum interval between checks of the file for changes.
-const recheck = time.Second
+// recheckInterval is the minimum interval between checks of the file for changes.
+const recheckInterval = time.Second
 
 const maxFile = 1 << 20
 
@@ -125,7 +125,7 @@ func parse(text []byte) ([]KeyPair, error) {
 			at = syntax.Offset
 		}
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
-		return nil, fmt.Errorf("line %d: not a file of credentials: %w", line, withoutValue(err))
+		return nil, fmt.Errorf("line %d: not a file of credentials: %w", line, redactValue(err))
 	}
 
 	names, ids := map[string]bool{}, map[string]bool{}
@@ -142,8 +142,8 @@ func parse(text []byte) ([]KeyPair, error) {
 	return file.Credentials, nil
 }
 
-// withoutValue strips values of the file, which may be secrets, from a decoder error.
-func withoutValue(err error) error {
+// redactValue strips values of the file, which may be secrets, from a decoder error.
+func redactValue(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
 		return fmt.Errorf("%s must not be a JSON %s", mismatch.Field, mismatch.Value)
@@ -284,7 +284,7 @@ func (k *Keyring) use(pairs []KeyPair) {
 func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := k.now(); now.Sub(k.checked) >= recheck {
+	if now := k.now(); now.Sub(k.checked) >= recheckInterval {
 		k.checked = now
 		k.refresh()
 	}
@@ -324,7 +324,7 @@ func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	s, formed := readSignature(r)
 	pair, known := k.find(s.keyID)
 	now := k.now()
-	ok = formed && known && same(string(pair.SessionToken), s.token) && s.service == service && s.timely(now) &&
+	ok = formed && known && same(string(pair.SessionToken), s.token) && s.service == service && s.isCurrent(now) &&
 		s.covers(r.Header) && (pair.Expires.IsZero() || !now.After(pair.Expires))
 	return s, pair, ok
 }

@@ -100,7 +100,7 @@ func TestKeyringFollowsItsFile(t *testing.T) {
 	now := created
 	ring.now = func() time.Time { return now }
 	accepted := func(p KeyPair) bool {
-		now = now.Add(recheck)
+		now = now.Add(recheckInterval)
 		r := parseRequest(t, "POST / HTTP/1.1\nHost: localhost:9324", "")
 		sign(r, "", p, now)
 		_, err := ring.Verify(r, nil)

@@ -101,7 +101,7 @@ func (s *signature) scope(credential string) bool {
 	return true
 }
 
-func (s *signature) timely(now time.Time) bool {
+func (s *signature) isCurrent(now time.Time) bool {
 	age := now.Sub(s.date)
 	if s.query {
 		return age >= -maxSkew && age <= s.expires

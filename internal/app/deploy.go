@@ -36,7 +36,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:
-		v, err = a.take(cmp.Or(path, old.origin.source), nil)
+		v, err = a.importVersion(cmp.Or(path, old.origin.source), nil)
 	}
 
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 
 	if settings {
 		copied := fileStamps(v.origin.source)
-		next, err = a.take(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
+		next, err = a.importVersion(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
 		if err != nil || isSame() {
 			next.origin.source = v.origin.source
 			next.copied = copied
@@ -91,7 +91,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 		}
 		a.removeCopy(next.dir())
 	}
-	return a.take(v.origin.source, nil)
+	return a.importVersion(v.origin.source, nil)
 }
 
 // replaceFiles copies the named files from another folder, and deletes those that are missing there.
@@ -119,9 +119,9 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// take creates a version from an archive or a copy of a folder. A non-nil change modifies the files before they are
+// importVersion creates a version from an archive or a copy of a folder. A non-nil change modifies the files before they are
 // read.
-func (a *App) take(source string, change func(dir string) error) (v version, err error) {
+func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
 		return version{}, err

@@ -59,16 +59,16 @@ func (k *keptVersions) open() {
 
 	for i := range stored.Versions {
 		v := &stored.Versions[i]
-		v.Folder = k.located(v.Folder)
+		v.Folder = k.folderPath(v.Folder)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all = stored.Versions
 }
 
-// located returns the path of a stored folder. Folders in the data directory are stored as relative paths, so that
+// folderPath returns the path of a stored folder. Folders in the data directory are stored as relative paths, so that
 // the directory can be moved. Older files contain absolute paths.
-func (k *keptVersions) located(folder string) string {
+func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
 		return filepath.Join(dir, folder)
@@ -186,7 +186,7 @@ type origin struct {
 	by string
 }
 
-func (v version) described() api.AppVersion {
+func (v version) listEntry() api.AppVersion {
 	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.origin.source, Folder: v.dir(),
 		InPlace: v.dir() != "" && !v.origin.isCopy, Of: v.origin.of, By: v.origin.by}
 	if v.bundle == nil {
@@ -232,12 +232,12 @@ func (a *App) Versions() []api.AppVersion {
 func deployedBy(ctx context.Context) string { return cmp.Or(api.CallerName(ctx), "signal") }
 
 func (a *App) recordServing(v version) {
-	described := v.described()
-	described.DeployedAt = time.Now()
+	listEntry := v.listEntry()
+	listEntry.DeployedAt = time.Now()
 	if v.bundle != nil {
-		described.Size = folderSize(v.bundle.Dir)
+		listEntry.Size = folderSize(v.bundle.Dir)
 	}
-	a.versions.add(described)
+	a.versions.add(listEntry)
 }
 
 // recordFailed records a version that never served, and removes its copy.
@@ -248,8 +248,8 @@ func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if isStopped(ctx) {
 		return
 	}
-	described := v.described()
-	described.State, described.Folder = api.VersionFailed, ""
-	described.DeployedAt, described.Error = time.Now(), cause.Error()
-	a.versions.add(described)
+	listEntry := v.listEntry()
+	listEntry.State, listEntry.Folder = api.VersionFailed, ""
+	listEntry.DeployedAt, listEntry.Error = time.Now(), cause.Error()
+	a.versions.add(listEntry)
 }

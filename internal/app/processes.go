@@ -104,7 +104,9 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 }
 
 // excused reports whether an exit was probably caused by a message and should not count as a failure.
-func (s *supervised) excused(r *replica) bool { return r.overMessage.Load() && !s.detector.isBroken() }
+func (s *supervised) excused(r *replica) bool {
+	return r.causedByMessage.Load() && !s.detector.isBroken()
+}
 
 // checkOf returns the readiness check of a replica. Its port replaces the one in the configured health check.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {

@@ -38,8 +38,8 @@ type replica struct {
 	idle                     chan struct{} // closed when retired and without deliveries
 
 	stopping atomic.Bool // it was asked to stop
-	// wasReady means that it may have had messages. overMessage means that its last exit was probably caused by one.
-	wasReady, overMessage atomic.Bool
+	// wasReady means that it may have had messages. causedByMessage means that its last exit was probably caused by one.
+	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
 	exits       int            // unexpected exits
@@ -152,7 +152,7 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 		r.failure = fmt.Errorf("%s ended %d times before it was ready: %s", r.name(), r.exits, how)
 	}
 	ids := slices.Sorted(maps.Keys(r.messages))
-	r.overMessage.Store(len(ids) > 0)
+	r.causedByMessage.Store(len(ids) > 0)
 	exited := r.exited
 	r.exited = make(chan struct{})
 	r.mu.Unlock()

@@ -45,7 +45,7 @@ type replicaSet struct {
 	balancer *balancer
 	launcher launcher
 	opts     replicaOptions
-	turn     *turn
+	changes  *changeLock
 	retiring sync.WaitGroup
 	// hurried is done when the time for [replicaSet.stop] has passed, or with hurry.
 	hurried context.Context
@@ -54,7 +54,7 @@ type replicaSet struct {
 	now atomic.Pointer[serving]
 }
 
-// serving is an immutable snapshot, replaced by the holder of the turn.
+// serving is an immutable snapshot, replaced by the holder of the change lock.
 type serving struct {
 	version  version
 	replicas []*replica // in start order
@@ -62,7 +62,7 @@ type serving struct {
 }
 
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
-	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
+	s := &replicaSet{balancer: b, launcher: l, opts: opts, changes: newChangeLock()}
 	s.now.Store(&serving{})
 	s.hurried, s.hurry = context.WithCancel(opts.hurry)
 	return s
@@ -71,7 +71,7 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 // start starts n replicas of v and its helpers without waiting for readiness. After an error none of them is running.
 // A concurrent deployment waits for it.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
-	ctx, end, err := s.turn.begin(ctx, toStart)
+	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 //
 // A scale-out in progress is canceled, since its replicas would have the previous version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
-	ctx, end, err := s.turn.begin(ctx, toDeploy)
+	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 
 	var helpers processes
 	if err == nil {
-		helpers, err = s.exchangeHelpers(ctx, v, replicas)
+		helpers, err = s.replaceHelpers(ctx, v, replicas)
 	}
 	if err != nil {
 		return s.rollBack(ctx, replicas, err)
@@ -185,7 +185,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 
 // adopt makes v the serving version without restarting replicas. Replicas started later use v.
 func (s *replicaSet) adopt(ctx context.Context, v version) error {
-	_, end, err := s.turn.begin(ctx, toDeploy)
+	_, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// exchangeHelpers stops the helpers and starts those of v. It restarts the previous ones if that fails, or if a new
+// replaceHelpers stops the helpers and starts those of v. It restarts the previous ones if that fails, or if a new
 // replica became unready meanwhile.
-func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
+func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
 	helpers, err := s.launcher.helpers(ctx, v)
@@ -271,7 +271,7 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 // scale changes the number of replicas to n, at least 1. It returns when new replicas are ready. Surplus ones drain
 // in the background. The error is [ErrBusy] if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
-	ctx, end, err := s.turn.begin(ctx, toScale)
+	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.hurried, cancel)()
-	defer s.turn.stop()()
+	defer s.changes.stop()()
 	old := s.now.Load()
 	s.now.Store(&serving{version: old.version})
 	var all sync.WaitGroup
@@ -331,14 +331,14 @@ func (s *replicaSet) stop(ctx context.Context) error {
 
 // retireAll drains replicas for at most limit and stops each one as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(s.turn.stopping, limit)
+	ctx, cancel := context.WithTimeout(s.changes.stopping, limit)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, r := range replicas {
 		all.Go(func() {
 			if inWork := r.drain(ctx); inWork > 0 {
 				reason := "the deliveries took longer than " + limit.String()
-				if s.turn.stopping.Err() != nil {
+				if s.changes.stopping.Err() != nil {
 					reason = "the environment is stopping"
 				}
 				s.opts.log.Warn("replica stopped with deliveries in work", "address", r.address(),

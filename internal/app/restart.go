@@ -41,7 +41,7 @@ var errNoProcess = errors.New("there is no process")
 
 // restart returns when deliveries go to the new replica. The error is [ErrBusy] if a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
-	ctx, end, err := s.turn.begin(ctx, toScale)
+	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +50,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	serves := s.now.Load()
 	at := slices.IndexFunc(serves.replicas, func(r *replica) bool { return r.name() == name })
 	if at >= 0 {
-		now, err = s.exchange(ctx, serves, at)
+		now, err = s.replaceReplica(ctx, serves, at)
 	} else {
 		now, err = name, restartHelper(ctx, serves.helpers, name)
 	}
@@ -64,8 +64,8 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	return now, nil
 }
 
-// exchange replaces one replica and returns the name of the new one.
-func (s *replicaSet) exchange(ctx context.Context, serves *serving, at int) (name string, err error) {
+// replaceReplica replaces one replica and returns the name of the new one.
+func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int) (name string, err error) {
 	added, err := s.launchAll(ctx, serves.version, 1)
 	if err == nil {
 		err = awaitReady(ctx, added, s.opts.readyTimeout)

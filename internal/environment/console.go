@@ -121,7 +121,7 @@ func (e *Environment) Status() api.Status {
 	}
 
 	named := map[string]bool{} // targets with a limit
-	for _, l := range e.work.lines {
+	for _, l := range e.work.all {
 		s.Workers = append(s.Workers, l.status())
 		if !l.queue.embedded {
 			s.Queues = append(s.Queues, api.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})

@@ -48,7 +48,7 @@ func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Cur
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{} // by target
-	for _, l := range c.work.lines {
+	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
 		limits[l.queue.targetKey()] = l.atMost(limits[l.queue.targetKey()] + st.Limit)
@@ -78,7 +78,7 @@ func (c *curves) count(now time.Time) series.Reading {
 // countEmbedded reads the ledgers of queues with a worker and their dead-letter queues first, then others.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
-	for _, l := range c.work.lines {
+	for _, l := range c.work.all {
 		if l.queue.embedded {
 			names = append(names, l.queue.name, l.queue.dead)
 		}

@@ -51,7 +51,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 		e.opts.Bundle, e.opts.AppEnv = b, os.Environ()
 	})
 	sendOne(t, r, "work")
-	eventually(t, "the message is in work", func() bool { return r.work.lines[0].status().InWork > 0 })
+	eventually(t, "the message is in work", func() bool { return r.work.all[0].status().InWork > 0 })
 	eventually(t, "the hook of the start", func() bool { // a later version would skip it
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
@@ -64,14 +64,14 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\ndeployed\n" {
 		t.Errorf("the hooks said %q, %v", text, err)
 	}
-	if r.work.lines[0].status().InWork != 1 {
+	if r.work.all[0].status().InWork != 1 {
 		t.Error("the message is no longer in work")
 	}
 	// It may be stopped before it responds, since its work is done.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
 		answer.Body.Close()
 	}
-	eventually(t, "the message is done", func() bool { return r.work.lines[0].status().InWork == 0 })
+	eventually(t, "the message is done", func() bool { return r.work.all[0].status().InWork == 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}

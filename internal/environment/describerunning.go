@@ -90,7 +90,7 @@ func (e *Environment) openPorts() (all []api.Place) {
 // describeQueues reads the attributes of all queues concurrently. If only queues are served, it describes every
 // queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
-	if len(p.lines) == 0 && p.queues.broker != nil {
+	if len(p.all) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
 			found, err := p.queues.describeEmbedded(name)
 			if err == nil {
@@ -100,10 +100,10 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 		return all, nil
 	}
 
-	all = make([]api.DescribedQueue, len(p.lines))
-	errs := make([]error, len(p.lines))
+	all = make([]api.DescribedQueue, len(p.all))
+	errs := make([]error, len(p.all))
 	var asked sync.WaitGroup
-	for i, l := range p.lines {
+	for i, l := range p.all {
 		asked.Go(func() { all[i], errs[i] = p.queues.describeQueue(ctx, l) })
 	}
 	asked.Wait()

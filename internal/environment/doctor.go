@@ -30,8 +30,8 @@ import (
 
 // How long doctor waits for one server.
 const (
-	targetPatience = 3 * time.Second
-	cloudPatience  = 15 * time.Second
+	targetTimeout = 3 * time.Second
+	cloudTimeout  = 15 * time.Second
 )
 
 // Examine finds problems with the environment these options would create, without creating anything. ctx bounds
@@ -61,7 +61,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	x := &examiner{opts: &now, settings: s, facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
-			x.lookAtPort(ctx, p.Use, p.At)
+			x.probePort(ctx, p.Use, p.At)
 		}
 	}
 	x.endpoint = strings.TrimPrefix(e.queues.endpoint, "http://")
@@ -82,7 +82,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
 
-	for _, l := range e.work.lines {
+	for _, l := range e.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
 			described, _ = e.queues.describeQueue(ctx, l) // no attributes if it was deleted
@@ -94,7 +94,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 
 	for _, p := range e.Status().App {
 		if p.Port != 0 {
-			x.lookAtPort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
+			x.probePort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
 		}
 		app := doctor.App{Own: true, Target: p.Name}
 		if !p.Ready {
@@ -116,11 +116,11 @@ func levelOf(s health.Status) doctor.Level {
 	return doctor.OK
 }
 
-func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
-	ctx, cancel := context.WithTimeout(ctx, targetPatience)
+func (e *examiner) probePort(ctx context.Context, use, address string) {
+	ctx, cancel := context.WithTimeout(ctx, targetTimeout)
 	defer cancel()
 	p := doctor.Port{Name: wordFor(use), Use: use, At: address}
-	if err := doctor.LookAtAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
+	if err := doctor.ProbeAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
 		p.Refused = err.Error()
 	}
 	e.facts.Ports = append(e.facts.Ports, p)
@@ -136,17 +136,17 @@ type examiner struct {
 // examine collects the facts common to running and planned environments.
 func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	f := &e.facts
-	e.lookAtCloud(ctx)
-	e.lookAtTargets(ctx)
-	f.Disk = doctor.LookAtDisk(e.settings.DataDir)
+	e.inspectCloud(ctx)
+	e.inspectTargets(ctx)
+	f.Disk = doctor.InspectDisk(e.settings.DataDir)
 	f.Disk.Embedded = e.settings.AnyEmbedded() || e.opts.QueuesOnly
 	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(e.settings)}
 	f.Certificates = e.opts.certificates(e.settings)
 	if address, _ := e.settings.ListenOn(); f.Disk.Embedded && address != "" && e.settings.Credentials == "" {
 		f.OpenEndpoint = cmp.Or(e.endpoint, address)
-		f.OtherUsers = doctor.LookForUsers("/etc/passwd", os.Getuid())
+		f.OtherUsers = doctor.FindUsers("/etc/passwd", os.Getuid())
 	}
-	f.Zones = doctor.LookForZones()
+	f.Zones = doctor.FindZones()
 	f.Zones.App = e.opts.HasApp()
 	return doctor.Examination{Environment: e.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
 }
@@ -159,7 +159,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 			return
 		}
 		seen[files] = true
-		if c, known := doctor.LookAtCertificate(option, file, key); known {
+		if c, known := doctor.InspectCertificate(option, file, key); known {
 			all = append(all, c)
 		}
 	}
@@ -284,8 +284,8 @@ func holderOf(port int, running []api.Found) string {
 	return "another program"
 }
 
-// lookAtTargets queries apps that tendril does not start.
-func (e *examiner) lookAtTargets(ctx context.Context) {
+// inspectTargets queries apps that tendril does not start.
+func (e *examiner) inspectTargets(ctx context.Context) {
 	seen := map[string]bool{}
 	for i := range e.settings.Queues {
 		set := &e.settings.Queues[i]
@@ -294,8 +294,8 @@ func (e *examiner) lookAtTargets(ctx context.Context) {
 		}
 		seen[set.Target] = true
 		app := doctor.App{Target: withoutSecret(set.Target)}
-		limited, cancel := context.WithTimeout(ctx, targetPatience)
-		answer, err := doctor.LookAtServer(limited, set.Target, &http.Transport{TLSClientConfig: e.targetTLS(set)})
+		limited, cancel := context.WithTimeout(ctx, targetTimeout)
+		answer, err := doctor.InspectServer(limited, set.Target, &http.Transport{TLSClientConfig: e.targetTLS(set)})
 		cancel()
 		if err != nil {
 			app.Problem = err.Error()
@@ -306,7 +306,7 @@ func (e *examiner) lookAtTargets(ctx context.Context) {
 		if answer.Dated && !local {
 			e.facts.Clocks = append(e.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
 		}
-		if p, found := doctor.LookForProxy(app.Target, answer.Server, e.proxyFiles(local)...); found {
+		if p, found := doctor.FindProxy(app.Target, answer.Server, e.proxyFiles(local)...); found {
 			p.Attempt = cmp.Or(set.Deadline, set.InactivityTimeout)
 			e.facts.Proxies = append(e.facts.Proxies, p)
 		}
@@ -347,12 +347,12 @@ func isLocal(target string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// lookAtCloud adds AWS's view of the queues, its clock, and the role's permissions.
-func (e *examiner) lookAtCloud(ctx context.Context) {
+// inspectCloud adds AWS's view of the queues, its clock, and the role's permissions.
+func (e *examiner) inspectCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
 		return // the environment does not use AWS
 	}
-	ctx, cancel := context.WithTimeout(ctx, cloudPatience)
+	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
 	defer cancel()
 	found, err := e.opts.listCloud(ctx)
 	if err != nil {
@@ -363,7 +363,7 @@ func (e *examiner) lookAtCloud(ctx context.Context) {
 	}
 	for i := range e.facts.Queues {
 		if q := &e.facts.Queues[i]; q.OnSQS {
-			e.lookAtQueue(q, found)
+			e.addActualQueue(q, found)
 		}
 	}
 	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
@@ -371,7 +371,7 @@ func (e *examiner) lookAtCloud(ctx context.Context) {
 			What: "table " + table + " does not exist in DynamoDB", Why: "periodic tasks have no leader without it",
 			Remedy: "tendril up --registry-create"})
 	}
-	e.lookAtPermissions(ctx, e.lookAtSQS(ctx))
+	e.checkPermissions(ctx, e.inspectSQS(ctx))
 }
 
 // resource returns a queue or table by name or URL, or nil.
@@ -384,7 +384,7 @@ func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 	return nil
 }
 
-func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
+func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	r := resource(found, q.Name, q.URL)
 	if q.Missing = r == nil; q.Missing {
 		return
@@ -403,8 +403,8 @@ func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// lookAtSQS compares the clock with Amazon SQS, and returns its endpoint.
-func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
+// inspectSQS compares the clock with Amazon SQS, and returns its endpoint.
+func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
 	}
@@ -420,7 +420,7 @@ func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
 		return ""
 	}
-	if answer, err := doctor.LookAtServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
+	if answer, err := doctor.InspectServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
 		answer.Dated {
 		e.facts.Clocks = append(e.facts.Clocks,
 			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
@@ -428,8 +428,8 @@ func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// lookAtPermissions asks IAM whether the role has all required permissions, unless an SQS-compatible server is used.
-func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
+// checkPermissions asks IAM whether the role has all required permissions, unless an SQS-compatible server is used.
+func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
 		e.facts.Unchecked = err.Error()

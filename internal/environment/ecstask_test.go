@@ -74,7 +74,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 			})
 		if work {
 			sendOne(t, r, "work")
-			eventually(t, "work", func() bool { return r.work.lines[0].status().InWork > 0 })
+			eventually(t, "work", func() bool { return r.work.all[0].status().InWork > 0 })
 			began := time.Now()
 			eventually(t, "ten looks", func() bool { return time.Since(began) > 100*time.Millisecond })
 		}

@@ -92,20 +92,20 @@ func (e *Environment) Run(stop, now context.Context) error {
 		case err = <-e.life.fatal:
 			e.observe.history.totals.reason = err.Error()
 		}
-	case errors.Is(err, errGivenUp):
+	case errors.Is(err, errStartAbandoned):
 		e.observe.history.totals.reason, err = err.Error(), nil
 	default:
 		e.observe.history.totals.reason = err.Error()
 	}
 
-	ctx, over := e.lastPhase(now)
+	ctx, over := e.beginShutdown(now)
 	defer over()
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// lastPhase begins the shutdown; from here on nothing reports the service as up. The cause of the returned context is
+// beginShutdown begins the shutdown; from here on nothing reports the service as up. The cause of the returned context is
 // [ErrLate] or, if now is done first, [ErrCutShort].
-func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
+func (e *Environment) beginShutdown(now context.Context) (context.Context, func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
 	e.systemd.systemd.Stopping()

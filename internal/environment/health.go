@@ -17,7 +17,7 @@ import (
 )
 
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		set, st := l.queue.settings(), l.worker.Status()
 		r, known := p.depths.read(l.queue.name, now)
 		state := health.QueueState{

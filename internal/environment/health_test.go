@@ -173,7 +173,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a dozen failures", func() bool { return r.work.lines[0].worker.Status().Counts.Failed >= 12 })
+	eventually(t, "a dozen failures", func() bool { return r.work.all[0].worker.Status().Counts.Failed >= 12 })
 	if code, got := get("/api/v1/health"); code != http.StatusOK || !strings.Contains(got, `"status":"Severe"`) ||
 		!strings.Contains(got, ") are failing with HTTP 5xx.") {
 		t.Errorf("the health is %d %s", code, got)

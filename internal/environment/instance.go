@@ -179,7 +179,7 @@ func (i *instance) describe() *api.Instance {
 	if i.opts.HasApp() {
 		file.AppPort = s.Port
 	}
-	for _, l := range i.work.lines {
+	for _, l := range i.work.all {
 		file.Queues = append(file.Queues,
 			api.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.queue.embedded})
 	}
@@ -202,18 +202,18 @@ func (i *instance) greet() {
 	if i.queues.endpoint != "" {
 		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, s.DataDir))
 	}
-	for _, l := range i.work.lines {
+	for _, l := range i.work.all {
 		row("queue", l.queue.url)
 		if l.queue.dead != "" {
 			row("dead letters", l.queue.dead)
 		}
 	}
-	if len(i.work.lines) > 1 {
+	if len(i.work.all) > 1 {
 		row("order", i.queues.orderText())
 	}
 
 	var targets []string
-	for _, l := range i.work.lines {
+	for _, l := range i.work.all {
 		text := l.target.name
 		if !l.queue.settings().ToFunction() {
 			text = "POST " + text
@@ -240,9 +240,9 @@ func (i *instance) greet() {
 		"endpoint", i.queues.endpoint, "console", console}
 	if home := i.queues.home(); home != nil {
 		attrs = append(attrs, "queue", home.name, "queue_url", home.url, "dead_letter_queue", home.dead,
-			"target", i.work.lines[0].target.current())
+			"target", i.work.all[0].target.current())
 	}
-	if len(i.work.lines) > 1 {
+	if len(i.work.all) > 1 {
 		attrs = append(attrs, "queues", i.queues.orderText())
 	}
 	i.opts.Logger.Info("started", attrs...)

@@ -21,7 +21,7 @@ func (k *knownInstances) list() api.Instances {
 	self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
 		StartedAt: k.self.began, Console: k.self.address}
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
-		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.aloneNotes()}
+		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
 	}
 
 	inFlight := 0
@@ -45,7 +45,7 @@ func (k *knownInstances) list() api.Instances {
 	addLeader(&out, &leader)
 	members := k.scale.fleet.Members()
 	addMembers(&out, &members)
-	if out.Notes = k.aloneNotes(); out.Notes == nil {
+	if out.Notes = k.soleInstanceNotes(); out.Notes == nil {
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	return out
@@ -90,7 +90,7 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 	}
 }
 
-func (k *knownInstances) aloneNotes() []string {
+func (k *knownInstances) soleInstanceNotes() []string {
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
 	}

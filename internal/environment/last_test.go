@@ -57,7 +57,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
 	// The current redrive policy counts.
-	l := r.work.lines[0]
+	l := r.work.all[0]
 	for _, tt := range []struct {
 		name    string
 		policy  string

@@ -26,8 +26,8 @@ var (
 	// ErrConflict means that a port or the data directory is in use. The error's text has the details.
 	ErrConflict = errors.New("in use")
 
-	errStarting = errors.New("the environment is still starting")
-	errGivenUp  = errors.New("the start was abandoned")
+	errStarting       = errors.New("the environment is still starting")
+	errStartAbandoned = errors.New("the start was abandoned")
 )
 
 type conflict struct{ error }
@@ -139,7 +139,7 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped calls start, and returns errGivenUp if a stop is requested meanwhile. A build can take an hour, and
+// unlessStopped calls start, and returns errStartAbandoned if a stop is requested meanwhile. A build can take an hour, and
 // an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
@@ -154,7 +154,7 @@ func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.
 	}()
 	err := start(ctx)
 	if err != nil && ctx.Err() != nil {
-		return errGivenUp
+		return errStartAbandoned
 	}
 	return err
 }

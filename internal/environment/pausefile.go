@@ -61,7 +61,7 @@ func (p *pipelines) openPauses(file *periodic.File) error {
 
 func (p *pipelines) restorePauses(context.Context) error {
 	if p.pauses != nil {
-		p.pauses.restore(p.lines, p.opts.Logger.Logger)
+		p.pauses.restore(p.all, p.opts.Logger.Logger)
 	}
 	return nil
 }

@@ -29,22 +29,22 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	lines  []*pipeline  // empty if only queues are served
+	all    []*pipeline  // empty if only queues are served
 	pool   *worker.Pool // shared by several queues; nil for one
 	depths *depthCounter
 	pauses *pauseFile // nil if the data directory is not used
 }
 
-func (p *pipelines) lineOf(name string) *pipeline {
-	if i := slices.IndexFunc(p.lines, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
-		return p.lines[i]
+func (p *pipelines) named(name string) *pipeline {
+	if i := slices.IndexFunc(p.all, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
+		return p.all[i]
 	}
 	return nil
 }
 
 func (p *pipelines) inOrder() (lines []*pipeline) {
 	for _, w := range p.queues.joiningOrder() {
-		lines = append(lines, p.lines[w.index])
+		lines = append(lines, p.all[w.index])
 	}
 	return lines
 }
@@ -77,7 +77,7 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 		return
 	}
 
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		if l.target.renew != nil && !(l.target.isOwnApp && newReplicas) {
 			l.target.renew()
 		}
@@ -147,7 +147,7 @@ func (p *pipelines) resume(name string) error {
 // quiet implements [Environment.Quiet].
 func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
-	if p.life.running() && slices.ContainsFunc(p.lines, receives) {
+	if p.life.running() && slices.ContainsFunc(p.all, receives) {
 		return true, p.pauseAll(reason)
 	}
 	return false, p.resume("")
@@ -166,9 +166,9 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	if !isClosed(p.life.announced) {
 		return nil, errStarting
 	}
-	found := p.lineOf(name)
+	found := p.named(name)
 	switch {
-	case len(p.lines) == 0:
+	case len(p.all) == 0:
 		return nil, errors.New("no worker runs here: this process only serves queues")
 	case found != nil:
 		return []*pipeline{found}, nil
@@ -176,12 +176,12 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 		return nil, &api.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
 			Hint: "it receives from " + strings.Join(p.queues.names(), ", ")}
 	}
-	return p.lines, nil
+	return p.all, nil
 }
 
 func (p *pipelines) buildDepths(context.Context) error {
 	var queues []countedQueue
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		onSQS, _ := l.queue.source.(*aws.Queue)
 		queues = append(queues, countedQueue{
 			name: l.queue.name, deadLetterQueue: l.queue.dead, onSQS: onSQS, setMaxReceives: l.worker.SetMaxReceives,
@@ -246,7 +246,7 @@ func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	if !p.life.running() {
 		return d, false
 	}
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		if attempt, since, ok := l.worker.InWork(id); ok {
 			now := time.Now()
 			return api.Delivery{MessageID: id, Queue: l.queue.name, Outcome: api.InWork, Attempt: attempt,
@@ -257,11 +257,11 @@ func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 }
 
 func (p *pipelines) statusLine() string {
-	if len(p.lines) == 0 {
+	if len(p.all) == 0 {
 		return "serving queues at " + p.queues.endpoint
 	}
 	inWork, done := 0, int64(0)
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		st := l.worker.Status()
 		inWork += st.InWork
 		done += st.Counts.Done
@@ -270,10 +270,10 @@ func (p *pipelines) statusLine() string {
 	if p.life.stopping() {
 		word = "draining"
 	}
-	if len(p.lines) == 1 {
+	if len(p.all) == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.lines), plural, inWork, done)
+	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.all), plural, inWork, done)
 }
 
 func (q *queues) orderText() string {

@@ -21,10 +21,10 @@ import (
 // portTries is the number of ports tried, starting at the default one.
 const portTries = 100
 
-// portsPatience is how long to wait for another environment, which holds the lock from its choice until it listens.
+// portsLockTimeout is how long to wait for another environment, which holds the lock from its choice until it listens.
 const (
-	portsLock     = "ports.lock"
-	portsPatience = 10 * time.Second
+	portsLock        = "ports.lock"
+	portsLockTimeout = 10 * time.Second
 )
 
 // FreePorts returns the next free value for each unset option whose default port is taken. This user's other
@@ -111,7 +111,7 @@ func lockPorts(state string) (release func()) {
 		if err == nil {
 			return sync.OnceFunc(func() { f.Close() })
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(began) > portsPatience {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(began) > portsLockTimeout {
 			f.Close()
 			return none
 		}

@@ -29,14 +29,14 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 	if !root {
 		return nil
 	}
-	if wrong := othersDecide(b); wrong != nil && wrong.Everybody {
+	if wrong := controlledByOthers(b); wrong != nil && wrong.Everybody {
 		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
 	}
 	if isRootIntended(s) {
 		return nil
 	}
 
-	err := othersChange(b)
+	err := changeableByOthers(b)
 	if err == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 	if !root {
 		return
 	}
-	if wrong := othersDecide(b); wrong != nil {
+	if wrong := controlledByOthers(b); wrong != nil {
 		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
 			"hint", "type '"+wrong.Fix+"'")
 	}
@@ -66,8 +66,8 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 // isRootIntended reports whether the settings say which user runs the code.
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// othersDecide returns who else controls the commands of a bundle, or nil.
-func othersDecide(b *bundle.Bundle) *trust.Error {
+// controlledByOthers returns who else controls the commands of a bundle, or nil.
+func controlledByOthers(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {
 		return wrong
@@ -75,8 +75,8 @@ func othersDecide(b *bundle.Bundle) *trust.Error {
 	return nil
 }
 
-// othersChange returns an error if others can change the bundle's files, or the working folder of a command.
-func othersChange(b *bundle.Bundle) error {
+// changeableByOthers returns an error if others can change the bundle's files, or the working folder of a command.
+func changeableByOthers(b *bundle.Bundle) error {
 	if b == nil {
 		dir, err := os.Getwd()
 		return cmp.Or(err, trust.File(dir), trust.Folder(dir, "."))

@@ -33,7 +33,7 @@ const (
 	processDescriptors = 8
 	// leastConnections is the minimum per listener, even with few descriptors.
 	leastConnections = 8
-	fullEvery        = time.Minute
+	fullLogInterval  = time.Minute
 )
 
 // connectionShares returns the maximum connections of the queue endpoint and the console. Descriptors for deliveries
@@ -82,7 +82,7 @@ func deliveryDescriptors(s *config.Settings) int {
 // serve runs an HTTP server within limits until its shutdown, which calls before first.
 func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
-	full := logging.Interval{Every: fullEvery}
+	full := logging.Interval{Every: fullLogInterval}
 	limits.Full = func() {
 		if full.Allow() {
 			logger.Warn("connection limit reached, idle connections are closed for new ones",

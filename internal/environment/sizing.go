@@ -194,7 +194,7 @@ func maxReplicas(s *config.Settings) int {
 // scalePolicy returns the configured policy. The policy represents an explicit 0 as a negative value.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
-		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
+		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
 		TargetBusy: float64(s.ScaleTargetBusy), DrainWithin: s.ScaleDrainWithin,
 	}
 	if s.ScaleMeasureName == "" {
@@ -230,7 +230,7 @@ func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 // gauge measures the load of all pipelines, or only of those that deliver to the app run here.
 func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	concurrency := 0
-	for _, l := range s.work.lines {
+	for _, l := range s.work.all {
 		if !toOwnApp || l.queue.settings().ToOwnApp() {
 			concurrency += l.queue.settings().Concurrency
 		}
@@ -250,7 +250,7 @@ func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
 func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	now := time.Now()
-	for _, l := range s.work.lines {
+	for _, l := range s.work.all {
 		if toOwnApp && !l.queue.settings().ToOwnApp() {
 			continue
 		}

@@ -10,9 +10,9 @@ import (
 
 const (
 	// systemMargin is added to the drain and twice the app's grace, since a deployment stops its replicas first.
-	systemMargin = 30 * time.Second
-	untimed      = time.Minute      // extension requested at a time if the app has no readiness limit
-	extendEvery  = 10 * time.Second // while the app is prepared, well within the last extension
+	systemMargin  = 30 * time.Second
+	extensionStep = time.Minute      // extension requested at a time if the app has no readiness limit
+	extendEvery   = 10 * time.Second // while the app is prepared, well within the last extension
 )
 
 // serviceManager reports startup, status and shutdown to systemd.
@@ -38,7 +38,7 @@ func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipe
 }
 
 func (s *serviceManager) extendForApp() {
-	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, untimed) + systemMargin)
+	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
 // await reports whether a channel was closed before the shutdown. Meanwhile it requests more time in each interval,
@@ -82,7 +82,7 @@ func (s *serviceManager) run(running context.Context) {
 		s.extendForApp()
 		interval := time.Duration(0)
 		if s.settings.now().AppReadyTimeout == 0 { // no limit
-			interval = untimed
+			interval = extensionStep
 		}
 		if !s.await(running, s.life.ready, interval) {
 			return

@@ -139,7 +139,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	flags["target"] = app
 	works := run(t, flags, nil)
 	clock.toNextMinute()
-	eventually(t, "the delivery of the first run", func() bool { return works.work.lines[0].status().InWork == 1 })
+	eventually(t, "the delivery of the first run", func() bool { return works.work.all[0].status().InWork == 1 })
 	// next returns the result of the next run. The clock must wait for it, or runs would be missed.
 	next := func() (reason string) {
 		var last time.Time

@@ -12,7 +12,7 @@ func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	if !p.life.running() {
 		return nil
 	}
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		w := telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target.name, Status: l.worker.Status()}
 		if l.limiter != nil {
 			w.AdaptiveLimit = l.limiter.Status().Limit
@@ -42,7 +42,7 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	}
 
 	now := time.Now()
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		r, known := p.depths.onSQS(l.queue.name, now)
 		add(l.queue.name, r, known)
 	}
@@ -61,7 +61,7 @@ func (p *pipelines) limitReadings() (all []telemetry.Limit) {
 		return nil
 	}
 	seen := map[*limit.Limiter]bool{nil: true}
-	for _, l := range p.lines {
+	for _, l := range p.all {
 		if seen[l.limiter] {
 			continue
 		}

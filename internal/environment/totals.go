@@ -44,17 +44,17 @@ func (t *totals) begin(context.Context) error {
 // dead-lettered and queued ones. Without a worker, done comes from the queues.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
-	if len(t.queues.all) > len(t.work.lines) {
+	if len(t.queues.all) > len(t.work.all) {
 		return nil // startup failed
 	}
-	for _, l := range t.work.lines {
+	for _, l := range t.work.all {
 		c := l.worker.Status().Counts
 		sum.Received += c.Received
 		sum.Done += c.Done
 		sum.Failed += c.Failed
 		sum.Returned += c.Returned
 	}
-	if len(t.work.lines) > 0 {
+	if len(t.work.all) > 0 {
 		all = append(all, total{"received", sum.Received}, total{"done", sum.Done}, total{"failed", sum.Failed},
 			total{"given_back", sum.Returned})
 	}

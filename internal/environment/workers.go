@@ -16,8 +16,8 @@ import (
 	"tendril/internal/worker"
 )
 
-// zeroMeant turns an explicit 0 into -1 for packages in which 0 means the default.
-func zeroMeant(d time.Duration) time.Duration {
+// negativeIfZero turns an explicit 0 into -1 for packages in which 0 means the default.
+func negativeIfZero(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
 	}
@@ -50,7 +50,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 		l.worker.SetFilter(w.filter())
 		lines[w.index] = l
 	}
-	p.lines = lines
+	p.all = lines
 	return nil
 }
 
@@ -81,10 +81,10 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 
 	opts := &worker.Options{
 		Name: w.name, Concurrency: tuning.Concurrency,
-		VisibilityTimeout: zeroMeant(set.VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
+		VisibilityTimeout: negativeIfZero(set.VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
-		WaitTime: zeroMeant(s.WaitTime), FIFO: w.fifo, UncountedReturns: w.embedded,
-		DeleteLinger: zeroMeant(s.DeleteLinger), Events: events, ProbeIdle: w.probeIdle(l.target.checked),
+		WaitTime: negativeIfZero(s.WaitTime), FIFO: w.fifo, UncountedReturns: w.embedded,
+		DeleteLinger: negativeIfZero(s.DeleteLinger), Events: events, ProbeIdle: w.probeIdle(l.target.checked),
 		Batch: worker.Batch{Size: set.BatchSize, Window: set.BatchWindow, Bytes: maxBatchBytes},
 		Pool:  p.pool, Weight: set.Weight, MaxWait: set.MaxWait,
 	}
@@ -119,8 +119,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	}
 
 	var running sync.WaitGroup
-	errs := make([]error, len(p.lines))
-	for i, l := range p.lines {
+	errs := make([]error, len(p.all))
+	for i, l := range p.all {
 		running.Go(func() { errs[i] = l.worker.Run(receive, deliveries) })
 	}
 
@@ -129,7 +129,7 @@ func (p *pipelines) runWorkers(context.Context) error {
 		defer context.AfterFunc(ctx, abort)()
 		stop()
 		running.Wait()
-		for _, l := range p.lines {
+		for _, l := range p.all {
 			l.target.close()
 		}
 		err := errors.Join(errs...)

@@ -87,7 +87,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 // share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	for ; err == nil && !l.makeRoomOf(conn); conn, err = l.Listener.Accept() {
+	for ; err == nil && !l.makeRoomForPeer(conn); conn, err = l.Listener.Accept() {
 		l.limits.Full()
 		conn.Close()
 	}
@@ -146,8 +146,8 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomOf does the same for the connection's machine. The local machine has no limit of its own.
-func (l *listener) makeRoomOf(conn net.Conn) bool {
+// makeRoomForPeer does the same for the connection's machine. The local machine has no limit of its own.
+func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
 		return true

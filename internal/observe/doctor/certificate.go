@@ -18,9 +18,9 @@ type Certificate struct {
 	Left    time.Duration
 }
 
-// LookAtCertificate returns the expiry of a certificate with its private key in another file. Without a key, the
+// InspectCertificate returns the expiry of a certificate with its private key in another file. Without a key, the
 // earliest expiry of the certificate authorities in the file counts. It returns false if the files cannot be used.
-func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
+func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {
 		pair, err := tls.LoadX509KeyPair(file, key)

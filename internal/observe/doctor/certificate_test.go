@@ -33,7 +33,7 @@ func newCertificate(t *testing.T, expires time.Time) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-func TestLookAtCertificate(t *testing.T) {
+func TestInspectCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string, parts ...[]byte) string {
@@ -64,7 +64,7 @@ func TestLookAtCertificate(t *testing.T) {
 		"no certificate":                    {file("empty"), "", time.Time{}},
 		"no file":                           {filepath.Join(dir, "missing"), "", time.Time{}},
 	} {
-		got, known := LookAtCertificate("tls-cert", c.file, c.key)
+		got, known := InspectCertificate("tls-cert", c.file, c.key)
 		if known == c.want.IsZero() || known && (!got.Expires.Equal(c.want) || got.File != c.file ||
 			got.Option != "tls-cert" || time.Until(got.Expires)-got.Left > 0) {
 			t.Errorf("%s: %+v, %v; want %v", name, got, known, c.want)

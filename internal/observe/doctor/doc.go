@@ -9,8 +9,8 @@
 //	this machine: disk, files, ports, zones ──┘
 //
 // [Examine] is a pure function of the [Facts], so each rule is one row in a table test. Unknown facts are left out and not
-// judged. The other functions inspect the machine without leaving changes: [LookAtDisk], [LookAtCertificate],
-// [LookAtServer], [LookForProxy].
+// judged. The other functions inspect the machine without leaving changes: [InspectDisk], [InspectCertificate],
+// [InspectServer], [FindProxy].
 //
 // # Findings
 //

@@ -278,7 +278,7 @@ func (f *findings) judgeOpenFiles(o *OpenFiles) {
 
 func (f *findings) judgeZones(z *Zones) {
 	switch {
-	case !z.Looked:
+	case !z.Checked:
 	case z.System != "":
 		f.ok("time-zones", "the time zones are those of %s", z.System)
 	case z.App:

@@ -149,8 +149,8 @@ type OpenFiles struct {
 
 // Zones are the time zones of the machine.
 type Zones struct {
-	// Looked means that they were checked. System is the folder of the system's database, or "".
-	Looked bool
-	System string
-	App    bool
+	// Checked means that they were checked. System is the folder of the system's database, or "".
+	Checked bool
+	System  string
+	App     bool
 }

@@ -21,8 +21,8 @@ import (
 // syncs is the number of timed writes. The median counts.
 const syncs = 5
 
-// LookAtDisk measures the disk of the data directory, which need not exist yet. It writes a small unnamed file there.
-func LookAtDisk(path string) Disk {
+// InspectDisk measures the disk of the data directory, which need not exist yet. It writes a small unnamed file there.
+func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	for { // find the nearest existing folder
 		info, err := os.Stat(path)
@@ -89,9 +89,9 @@ type Answer struct {
 	Server string
 }
 
-// LookAtServer sends a HEAD request and accepts any status. The target is an http or https URL, or unix: and the path
+// InspectServer sends a HEAD request and accepts any status. The target is an http or https URL, or unix: and the path
 // of a socket. The transport is modified.
-func LookAtServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
+func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
 		target = "http://localhost/"
@@ -130,9 +130,9 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 
 const nginxTimeout = 60 * time.Second
 
-// LookForProxy returns the proxy in front of target if the Server header of its response names one. Its timeout is
+// FindProxy returns the proxy in front of target if the Server header of its response names one. Its timeout is
 // the shortest one in the files that match the patterns.
-func LookForProxy(target, server string, patterns ...string) (p Proxy, found bool) {
+func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
 	}
@@ -176,9 +176,9 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 	return shortest, line
 }
 
-// LookForZones finds the machine's time zone database.
-func LookForZones() Zones {
-	z := Zones{Looked: true}
+// FindZones finds the machine's time zone database.
+func FindZones() Zones {
+	z := Zones{Checked: true}
 	for _, dir := range []string{os.Getenv("ZONEINFO"), "/usr/share/zoneinfo", "/usr/lib/zoneinfo",
 		"/usr/share/lib/zoneinfo", "/etc/zoneinfo"} {
 		if _, err := os.Stat(dir); dir != "" && err == nil {
@@ -189,8 +189,8 @@ func LookForZones() Zones {
 	return z
 }
 
-// LookAtAddress connects to a host and port, or to unix: and a path, and closes the connection.
-func LookAtAddress(ctx context.Context, address string) error {
+// ProbeAddress connects to a host and port, or to unix: and a path, and closes the connection.
+func ProbeAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {
 		network, address = "unix", path
@@ -209,8 +209,8 @@ func LookAtAddress(ctx context.Context, address string) error {
 // Range of user IDs that most systems assign to people.
 const firstUser, endOfUsers = 1000, 60000
 
-// LookForUsers returns the users in a passwd file, other than self, who can log in.
-func LookForUsers(passwd string, self int) (names []string) {
+// FindUsers returns the users in a passwd file, other than self, who can log in.
+func FindUsers(passwd string, self int) (names []string) {
 	f, err := os.Open(passwd)
 	if err != nil {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-func TestLookAtDisk(t *testing.T) {
+func TestInspectDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := LookAtDisk(filepath.Join(dir, "not", "there"))
+	d := InspectDisk(filepath.Join(dir, "not", "there"))
 	if d.Problem != "" || d.Free <= 0 || d.Total < d.Free || d.Sync <= 0 {
 		t.Errorf("a folder that is not there yet: %+v", d)
 	}
@@ -27,13 +27,13 @@ func TestLookAtDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, filepath.Join(file, "below")} {
-		if d := LookAtDisk(path); d.Problem == "" {
+		if d := InspectDisk(path); d.Problem == "" {
 			t.Errorf("%s can be written: %+v", path, d)
 		}
 	}
 }
 
-func TestLookAtServer(t *testing.T) {
+func TestInspectServer(t *testing.T) {
 	t.Parallel()
 	handle := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
@@ -54,19 +54,19 @@ func TestLookAtServer(t *testing.T) {
 	go local.Serve(l)
 	defer local.Close()
 	for _, target := range []string{server.URL, "unix:" + socket} {
-		a, err := LookAtServer(t.Context(), target, &http.Transport{})
+		a, err := InspectServer(t.Context(), target, &http.Transport{})
 		if err != nil || !a.Dated || (a.Ahead+time.Hour).Abs() > 5*time.Second || a.Server != "nginx/1.22.1" {
 			t.Errorf("%s: %+v, %v", target, a, err)
 		}
 	}
 	server.Close()
-	_, err = LookAtServer(t.Context(), server.URL, &http.Transport{})
+	_, err = InspectServer(t.Context(), server.URL, &http.Transport{})
 	if err == nil || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }
 
-func TestLookForProxy(t *testing.T) {
+func TestFindProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -75,23 +75,23 @@ func TestLookForProxy(t *testing.T) {
 		}
 	}
 	all := filepath.Join(dir, "*.conf")
-	if _, found := LookForProxy("t", "gunicorn", all); found {
+	if _, found := FindProxy("t", "gunicorn", all); found {
 		t.Error("gunicorn is taken for a proxy")
 	}
-	if p, found := LookForProxy("t", "nginx", all); !found || p.Timeout != time.Minute || p.Where != "" {
+	if p, found := FindProxy("t", "nginx", all); !found || p.Timeout != time.Minute || p.Where != "" {
 		t.Errorf("without a file: %+v", p)
 	}
 	write("a.conf", "http {\n  proxy_read_timeout 600s; # for reports\n}\n")
-	if p, _ := LookForProxy("t", "nginx", all); p.Timeout != 10*time.Minute || !strings.HasSuffix(p.Where, "a.conf:2") {
+	if p, _ := FindProxy("t", "nginx", all); p.Timeout != 10*time.Minute || !strings.HasSuffix(p.Where, "a.conf:2") {
 		t.Errorf("one file: %+v", p)
 	}
 	write("b.conf", "# proxy_read_timeout 1;\nproxy_read_timeout 90;\nproxy_read_timeout 5m;\n")
-	if p, _ := LookForProxy("t", "nginx", all); p.Timeout != 90*time.Second || !strings.HasSuffix(p.Where, "b.conf:2") {
+	if p, _ := FindProxy("t", "nginx", all); p.Timeout != 90*time.Second || !strings.HasSuffix(p.Where, "b.conf:2") {
 		t.Errorf("two files: %+v", p)
 	}
 }
 
-func TestLookForUsersFindsOtherPeopleWhoCanLogIn(t *testing.T) {
+func TestFindUsersReturnsOtherPeopleWhoCanLogIn(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "passwd")
 	text := "root:x:0:0:root:/root:/bin/bash\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n" +
@@ -100,26 +100,26 @@ func TestLookForUsersFindsOtherPeopleWhoCanLogIn(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := LookForUsers(file, 1000); !slices.Equal(got, []string{"bob"}) {
+	if got := FindUsers(file, 1000); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("found %q, want bob", got)
 	}
-	if got := LookForUsers(file+".none", 0); got != nil {
+	if got := FindUsers(file+".none", 0); got != nil {
 		t.Errorf("found %q in no file", got)
 	}
 }
 
-func TestLookAtAddressSaysWhyNothingAnswers(t *testing.T) {
+func TestProbeAddressSaysWhyNothingAnswers(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := LookAtAddress(t.Context(), l.Addr().String()); err != nil {
+	if err := ProbeAddress(t.Context(), l.Addr().String()); err != nil {
 		t.Error(err)
 	}
 	l.Close()
 	for _, address := range []string{l.Addr().String(), "unix:" + t.TempDir() + "/none"} {
-		err := LookAtAddress(t.Context(), address)
+		err := ProbeAddress(t.Context(), address)
 		if err == nil || strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v", address, err)
 		}

@@ -19,8 +19,8 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// turn allows one change at a time. A deployment cancels a lesser change; other concurrent changes are rejected.
-type turn struct {
+// changeLock allows one change at a time. A deployment cancels a lesser change; other concurrent changes are rejected.
+type changeLock struct {
 	token chan struct{} // its holder may make a change
 	// stopping is done when the app stops.
 	stopping context.Context
@@ -31,11 +31,11 @@ type turn struct {
 	giveUp    context.CancelCauseFunc // cancels the change of size in progress
 }
 
-func newTurn() *turn {
-	t := &turn{token: make(chan struct{}, 1)}
-	t.token <- struct{}{}
-	t.stopping, t.endNow = context.WithCancel(context.Background())
-	return t
+func newChangeLock() *changeLock {
+	l := &changeLock{token: make(chan struct{}, 1)}
+	l.token <- struct{}{}
+	l.stopping, l.endNow = context.WithCancel(context.Background())
+	return l
 }
 
 type changeKind int
@@ -49,71 +49,71 @@ const (
 // begin starts a change, which end ends. A deployment waits for a start and cancels a change of size; otherwise begin
 // returns [ErrBusy] during another change. The cause of the returned context is [ErrStopped] when the app stops, and
 // [ErrBusy] when a deployment cancels the change.
-func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
+func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
-	err = t.take(ctx, kind, cancel)
-	if err == nil && t.stopping.Err() != nil {
-		t.pass(kind)
+	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
+	err = l.acquire(ctx, kind, cancel)
+	if err == nil && l.stopping.Err() != nil {
+		l.release(kind)
 		err = ErrStopped
 	}
 	if err != nil {
-		if t.stopping.Err() != nil || isStopped(ctx) {
+		if l.stopping.Err() != nil || isStopped(ctx) {
 			err = ErrStopped
 		}
 		detach()
 		cancel(nil)
 		return nil, nil, err
 	}
-	return ctx, func() { t.pass(kind); detach(); cancel(nil) }, nil
+	return ctx, func() { l.release(kind); detach(); cancel(nil) }, nil
 }
 
-// stop cancels the change in progress and takes the turn for shutdown.
-func (t *turn) stop() (end func()) {
-	t.endNow()
-	<-t.token
-	return func() { t.pass(toDeploy) }
+// stop cancels the change in progress and takes the token for shutdown.
+func (l *changeLock) stop() (end func()) {
+	l.endNow()
+	<-l.token
+	return func() { l.release(toDeploy) }
 }
 
-// take takes the turn. A deployment waits until a lesser change has given up.
-func (t *turn) take(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.deploying || kind != toDeploy && len(t.token) == 0 {
+// acquire takes the token. A deployment waits until a lesser change has given up.
+func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.deploying || kind != toDeploy && len(l.token) == 0 {
 		return ErrBusy
 	}
 	if kind == toScale {
-		t.giveUp = giveUp
+		l.giveUp = giveUp
 	}
 	if kind != toDeploy {
-		<-t.token
+		<-l.token
 		return nil
 	}
 
-	t.deploying = true
-	if t.giveUp != nil {
-		t.giveUp(ErrBusy)
+	l.deploying = true
+	if l.giveUp != nil {
+		l.giveUp(ErrBusy)
 	}
 
-	t.mu.Unlock() // pass needs it
+	l.mu.Unlock() // release needs it
 	var err error
 	select {
-	case <-t.token:
+	case <-l.token:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	t.mu.Lock()
-	t.deploying = err == nil
+	l.mu.Lock()
+	l.deploying = err == nil
 	return err
 }
 
-// pass returns the turn.
-func (t *turn) pass(kind changeKind) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// release returns the token.
+func (l *changeLock) release(kind changeKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if kind == toDeploy {
-		t.deploying = false
+		l.deploying = false
 	}
-	t.giveUp = nil // before a waiting deployment gets the token
-	t.token <- struct{}{}
+	l.giveUp = nil // before a waiting deployment gets the token
+	l.token <- struct{}{}
 }
