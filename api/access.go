@@ -47,8 +47,7 @@ func CallerName(ctx context.Context) string {
 // Caller describes the sender of a request.
 type Caller struct {
 	// Who is "owner", "session" with a number, "token" with a name, or "anyone"; "" if the caller is unknown.
-	Who string `json:"who,omitempty"`
-	// Scopes holds Scope constants.
+	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
 	// ReadOnly means that every action is refused; BodiesHidden that bodies are included on request only.
 	ReadOnly     bool `json:"read_only"`

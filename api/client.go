@@ -25,7 +25,6 @@ var ErrOff = errors.New("the console is off")
 // Client calls the console of a running environment. Its methods are safe for concurrent use. They return an [*Error]
 // if the console refuses a request, and an error that wraps [ErrNotRunning] if the environment is gone.
 type Client struct {
-	// Instance is the environment being called.
 	Instance Instance
 	// Bodies requests message bodies even if they are hidden. Set it before the first call.
 	Bodies bool
@@ -70,9 +69,9 @@ type Transport interface {
 // Request is a call of a [Route].
 type Request struct {
 	Pattern string
-	Names   []string // path parameters, in order
+	Names   []string
 	Query   url.Values
-	Body    any // nil if the request has no body
+	Body    any
 	Limit   time.Duration
 }
 
@@ -119,7 +118,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 // Filter selects messages to list. The zero value selects all.
 type Filter struct {
 	Selection
-	State string // a Message constant
+	State string
 	After string // cursor from the previous page
 	Limit int    // page size, 1 to 1000; 0 means 100
 }

@@ -2,8 +2,8 @@ package api
 
 // When a changed option takes effect.
 const (
-	EffectReload  = "reload"  // as soon as the change is saved
-	EffectRestart = "restart" // at the next start
+	EffectReload  = "reload" // as soon as the change is saved
+	EffectRestart = "restart"
 )
 
 // Configuration holds all options of an environment and describes its settings file.
@@ -33,9 +33,8 @@ type ConfigOption struct {
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
 	// Label is the display name. Key is the name in the settings file; "" if it is not allowed there.
-	Label string `json:"label"`
-	Key   string `json:"key,omitempty"`
-	// Help is one sentence, Detail an optional further explanation.
+	Label  string `json:"label"`
+	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
 	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a bare number,
@@ -94,11 +93,9 @@ type SettingsChange struct {
 type SettingsPreview struct {
 	File string `json:"file"`
 	// Base and Hash are the hashes of the file before and after the change.
-	Base string `json:"base"`
-	Hash string `json:"hash"`
-	// Scope is the scope required for the change.
-	Scope string `json:"scope"`
-	// Lines are the lines that differ, in file order.
+	Base  string     `json:"base"`
+	Hash  string     `json:"hash"`
+	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
 	// Changes are the options whose effective value changes. After a change, those without Restart are already in
 	// force.

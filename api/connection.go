@@ -71,7 +71,6 @@ func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	}
 }
 
-// Answer sends a request and decodes the answer.
 func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 	resp, err := c.send(ctx, r, "application/json")
 	if err != nil {
@@ -127,7 +126,6 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	return resp, nil
 }
 
-// follow calls each for every event of a stream.
 func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) error) error {
 	conn, ok := c.transport.(*connection)
 	if !ok {
@@ -148,7 +146,7 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
 		if !ok {
-			continue // an ID, a comment or the end of an event
+			continue
 		}
 		var event T
 		if err := json.Unmarshal(data, &event); err != nil {

@@ -16,7 +16,7 @@ type Delivery struct {
 	// Outcome is "done", "failed" or "unreached", or [InWork] while the app has not answered.
 	Outcome string `json:"outcome"`
 	Status  int    `json:"status,omitempty"` // HTTP status; 0 if there was no answer
-	Reason  string `json:"reason,omitempty"` // short reason for a failure
+	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an unsuccessful answer
 	// Attempt counts this process's deliveries of the message, ReceiveCount all receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
@@ -24,7 +24,7 @@ type Delivery struct {
 	// DurationMS is the app's response time, WaitMS the time from sending to the start of this attempt.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
-	At         time.Time `json:"at"` // end of the attempt
+	At         time.Time `json:"at"`
 	// RetryAt is when the message becomes visible again, if known. DeadLetterQueue is set if this was the last
 	// attempt.
 	RetryAt         time.Time `json:"retry_at,omitzero"`

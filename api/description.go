@@ -9,8 +9,7 @@ import (
 // look like secrets are replaced.
 type Description struct {
 	Environment string `json:"environment"`
-	// Running distinguishes a running environment from one that would be started.
-	Running bool `json:"running"`
+	Running     bool   `json:"running"`
 	// Version is tendril's version, AppVersion the app's; "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
@@ -32,8 +31,7 @@ type Description struct {
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Deployments are the last 20 since startup, newest first.
 	Deployments []Deployment `json:"deployments,omitempty"`
-	// Resources are the AWS resources of the environment.
-	Resources []Resource `json:"resources"`
+	Resources   []Resource   `json:"resources"`
 	Places
 	// Options holds all options in force, in the order of docs/options.md. Changes are the differences between the
 	// settings and the running process.
@@ -51,8 +49,8 @@ type Places struct {
 
 // Place is an address or a path.
 type Place struct {
-	Use string `json:"use"` // short description
-	At  string `json:"at"`  // host:port or path
+	Use string `json:"use"`
+	At  string `json:"at"` // host:port or path
 }
 
 // DescribedQueue is a queue with its target and dead-letter queue.
@@ -94,7 +92,6 @@ type Resource struct {
 
 // OptionValue is a value and its origin.
 type OptionValue struct {
-	// Value is the value as written in a file, or "".
 	Value string `json:"value"`
 	// Layer is "default", "bundle", "file", "environment" or "flag". Where is the position, such as "tendril.yaml:3";
 	// "" for a default.

@@ -6,16 +6,14 @@ import (
 
 // Error is a refused request, on both the server and the client.
 type Error struct {
-	Status int `json:"-"`
-	// Message describes the problem, Hint a remedy; Hint may be "".
+	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
 	// Code is the code of the underlying [queue.Error]; "" if the queue did not cause the error.
 	Code string `json:"code,omitempty"`
 	// RequestID is the value of [RequestIDHeader], which also appears in the log.
-	RequestID string `json:"request_id,omitempty"`
-	// Details are the individual problems summarized by Message.
-	Details []Detail `json:"details,omitempty"`
+	RequestID string   `json:"request_id,omitempty"`
+	Details   []Detail `json:"details,omitempty"`
 	// Switched, Step and Output come from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
@@ -30,9 +28,8 @@ type Error struct {
 type Detail struct {
 	// Option is the affected option as named in the request, or "".
 	Option string `json:"option,omitempty"`
-	// Text describes the problem, Hint a remedy; Hint may be "".
-	Text string `json:"error"`
-	Hint string `json:"hint,omitempty"`
+	Text   string `json:"error"`
+	Hint   string `json:"hint,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }

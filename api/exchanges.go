@@ -12,18 +12,17 @@ type Exchange struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue,omitempty"`
 	// Request holds the request line and headers, Body up to 64 KiB of the body.
-	URL     string   `json:"url,omitempty"`
-	Request []string `json:"request"`
-	Body    string   `json:"body"`
-	// BodySize is the size of the whole body.
-	BodySize int `json:"body_size"`
+	URL      string   `json:"url,omitempty"`
+	Request  []string `json:"request"`
+	Body     string   `json:"body"`
+	BodySize int      `json:"body_size"`
 	// BodyHidden means that bodies and headers are omitted unless requested.
 	BodyHidden bool `json:"body_hidden,omitempty"`
 	// Answer holds the status line and headers, if there was an answer; AnswerBody up to 16 KiB of its body.
 	Answer     []string  `json:"answer,omitempty"`
 	AnswerBody string    `json:"answer_body,omitempty"`
-	Error      string    `json:"error,omitempty"` // why the answer is missing or incomplete
-	At         time.Time `json:"at"`              // start of the request
+	Error      string    `json:"error,omitempty"`
+	At         time.Time `json:"at"`
 	DurationMS int64     `json:"duration_ms"`
 }
 

@@ -78,9 +78,9 @@ func ThisProgram() Program {
 // InstanceQueue is a queue the environment receives from.
 type InstanceQueue struct {
 	Name            string `json:"name"`
-	URL             string `json:"url"`                         // for producers
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // name, if any
-	Embedded        bool   `json:"embedded"`                    // not on Amazon SQS
+	URL             string `json:"url"`
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
+	Embedded        bool   `json:"embedded"` // not on Amazon SQS
 }
 
 // Queue returns a queue by name, or the first if name is "". It returns the zero value if there is no such queue.

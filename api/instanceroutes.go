@@ -27,7 +27,6 @@ type RollbackRequest struct {
 
 // ScaleDecisions holds the latest scaling decisions.
 type ScaleDecisions struct {
-	// Advice means that tendril scales nothing; an external scaler reads /api/v1/scale.
 	Advice bool `json:"advice,omitempty"`
 	// Decisions are the last hundred, newest first, with their inputs.
 	Decisions []ScaleDecision `json:"decisions"`
@@ -35,12 +34,12 @@ type ScaleDecisions struct {
 
 // ScaleInputs are the inputs of a decision. Unknown values are omitted.
 type ScaleInputs struct {
-	Ready         int      `json:"ready"`                    // able to work
-	Backlog       *float64 `json:"backlog,omitempty"`        // waiting messages
-	OldestSeconds *float64 `json:"oldest_seconds,omitempty"` // age of the oldest waiting message
-	BusyPercent   *float64 `json:"busy_percent,omitempty"`   // share of delivery slots in use
-	CPUPercent    *float64 `json:"cpu_percent,omitempty"`    // of all processors of the machine
-	Hold          string   `json:"hold,omitempty"`           // why the size must not change
+	Ready         int      `json:"ready"`
+	Backlog       *float64 `json:"backlog,omitempty"`
+	OldestSeconds *float64 `json:"oldest_seconds,omitempty"`
+	BusyPercent   *float64 `json:"busy_percent,omitempty"` // share of delivery slots in use
+	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors of the machine
+	Hold          string   `json:"hold,omitempty"`         // why the size must not change
 }
 
 // Instances holds the known instances of the environment.
@@ -60,8 +59,7 @@ type KnownInstance struct {
 	// This marks the answering instance. Source is "process", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
-	// State is a State constant, or the lifecycle state in the group.
-	State string `json:"state,omitempty"`
+	State  string `json:"state,omitempty"`
 	// Leads is true for the leader of Term. LeaseAgeSeconds is the time since this instance saw the lease renewed.
 	Leads           bool    `json:"leads,omitempty"`
 	Term            int64   `json:"term,omitempty"`

@@ -22,11 +22,10 @@ const (
 // Message is a message in a queue. It is also one line of an export, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
-	Queue string `json:"queue,omitempty"` // name of the queue
+	Queue string `json:"queue,omitempty"`
 	// State is a Message constant; "" for a received message.
 	State string `json:"state,omitempty"`
-	// Body is the unmodified text.
-	Body string `json:"body"`
+	Body  string `json:"body"`
 	// BodyHidden means that bodies are shown on request only, so Body, Attributes and answers are omitted.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
@@ -52,13 +51,12 @@ type Message struct {
 
 // Attempt is a failed delivery, stored with the message.
 type Attempt struct {
-	At       time.Time `json:"at"` // end of the attempt
-	Instance string    `json:"instance,omitempty"`
-	Outcome  string    `json:"outcome"`          // as in [Delivery]
-	Status   int       `json:"status,omitempty"` // HTTP status; 0 if there was no answer
-	Reason   string    `json:"reason,omitempty"` // short description
-	Answer   string    `json:"answer,omitempty"` // start of the app's answer
-	// DurationMS is the app's response time.
+	At           time.Time `json:"at"`
+	Instance     string    `json:"instance,omitempty"`
+	Outcome      string    `json:"outcome"`          // as in [Delivery]
+	Status       int       `json:"status,omitempty"` // HTTP status; 0 if there was no answer
+	Reason       string    `json:"reason,omitempty"`
+	Answer       string    `json:"answer,omitempty"` // start of the app's answer
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
 	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again, if known
@@ -85,7 +83,6 @@ type ReasonList struct {
 // "value": "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
 type Attributes []queue.Attribute
 
-// attributeJSON is the long form of an attribute.
 type attributeJSON struct {
 	Type   string  `json:"type"`
 	Value  *string `json:"value,omitempty"`

@@ -8,10 +8,8 @@ import (
 
 // Selection selects messages of a queue. The zero value selects all.
 type Selection struct {
-	// IDs are message IDs; nil means any.
-	IDs []string `json:"ids,omitempty"`
-	// Match is a substring of the body.
-	Match string `json:"match,omitempty"`
+	IDs   []string `json:"ids,omitempty"`
+	Match string   `json:"match,omitempty"`
 	// Attribute is the name of a message attribute; an empty Value matches any value.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
@@ -30,7 +28,6 @@ func (s *Selection) IsZero() bool {
 		s.Reason == nil && s.Through == 0
 }
 
-// query encodes the selection as request parameters.
 func (s *Selection) query() url.Values {
 	query := url.Values{}
 	if s.Match != "" {

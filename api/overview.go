@@ -87,7 +87,6 @@ func (t *TasksStatus) First(most int) []Task {
 	return tasks[:min(len(tasks), most)]
 }
 
-// due returns the time of the next run, or the far future if there is none.
 func (t *Task) due() time.Time {
 	if len(t.Next) == 0 {
 		return time.Unix(1<<40, 0)

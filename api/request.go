@@ -12,7 +12,6 @@ const MaxBody = 8 << 20
 
 // Confirmation is the body of an irreversible action.
 type Confirmation struct {
-	// Confirm is the queue's name as typed by a person.
 	Confirm string `json:"confirm,omitempty"`
 	// Through is the position of the newest message to remove, see [Queue].Newest; 0 means all.
 	Through int64 `json:"through,omitempty"`
@@ -43,10 +42,8 @@ type Deletion struct {
 
 // Deleted is the answer of a deletion.
 type Deleted struct {
-	// Deleted is the number of messages deleted by ID.
-	Deleted int `json:"deleted"`
-	// Task is the task that deletes the selected dead letters.
-	Task *MoveTask `json:"task,omitempty"`
+	Deleted int       `json:"deleted"`
+	Task    *MoveTask `json:"task,omitempty"`
 }
 
 // Bodies and answers of other routes.

@@ -25,7 +25,6 @@ type Route[Body, Answer any] struct {
 // NoBody is the body of a request without fields.
 type NoBody struct{}
 
-// selectionQueries are the parameters of a [Selection].
 const selectionQueries = "match attribute reason dead_since dead_until through"
 
 // Routes of /api/v1.

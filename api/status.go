@@ -23,35 +23,30 @@ const (
 
 // Status is a snapshot of the environment.
 type Status struct {
-	// Environment is the environment's name, Version tendril's version, and PID the answering process.
 	Environment string `json:"environment"`
 	Version     string `json:"version"`
 	PID         int    `json:"pid"`
 	// State is a State constant, or "" if unknown. Backend is a Backend constant.
-	State   string `json:"state,omitempty"`
-	Backend string `json:"backend"`
-	// StartedAt is the start of the process.
-	StartedAt time.Time `json:"started_at,omitzero"`
-	// Ready is true if all Checks are OK.
-	Ready  bool           `json:"ready"`
-	Checks []health.Check `json:"checks,omitempty"`
+	State     string         `json:"state,omitempty"`
+	Backend   string         `json:"backend"`
+	StartedAt time.Time      `json:"started_at,omitzero"`
+	Ready     bool           `json:"ready"`
+	Checks    []health.Check `json:"checks,omitempty"`
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
-	Queues []Queue `json:"queues"`
-	// Ledger covers all embedded queues, including deleted ones; nil on Amazon SQS.
+	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
 	// Workers has one entry per queue the worker receives from, in the order of the settings; empty if the
 	// environment only serves queues.
 	Workers []Worker `json:"workers,omitempty"`
 	// App holds the supervised processes; empty if the app is managed elsewhere.
-	App []Process `json:"app,omitempty"`
-	// Deployment is the latest deployment since startup, or nil.
+	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
-	PoisonMessages *PoisonMessages `json:"isolation,omitempty"` // nil if there are none
+	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
 	// Limits has one entry per protected target.
 	Limits  []Limit        `json:"limits,omitempty"`
-	Scaling *Scaling       `json:"scaling,omitempty"` // nil if the size is fixed
-	Health  *health.Report `json:"health,omitempty"`  // nil if not monitored
-	Tasks   *TasksStatus   `json:"tasks,omitempty"`   // nil without periodic tasks
+	Scaling *Scaling       `json:"scaling,omitempty"`
+	Health  *health.Report `json:"health,omitempty"`
+	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil without periodic tasks
 	// Problems groups the remembered failed deliveries by queue and reason, most recent first.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -195,11 +190,10 @@ type Process struct {
 	Port  int    `json:"port,omitempty"` // local port for requests, or 0
 	// Ready means that the process accepts requests; a process without a port is ready once it runs.
 	Ready    bool      `json:"ready"`
-	Since    time.Time `json:"since,omitzero"` // start of the current state
-	Restarts int       `json:"restarts"`       // automatic restarts
+	Since    time.Time `json:"since,omitzero"`
+	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
-	// NotReady is the reason why the process is not ready, if known.
-	NotReady string `json:"not_ready,omitempty"`
+	NotReady string    `json:"not_ready,omitempty"`
 	// Memory is the resident memory in bytes and CPUPercent the recent use of one processor, including child
 	// processes; 0 if unknown.
 	Memory     int64   `json:"memory,omitempty"`
@@ -224,27 +218,24 @@ type Scaling struct {
 	IsLeader bool `json:"in_charge"`
 	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
 	Protection string `json:"protection,omitempty"`
-	// Problem is the error of the last failed call, cleared by the next success.
-	Problem string `json:"problem,omitempty"`
+	Problem    string `json:"problem,omitempty"`
 	// Decisions are the latest, newest first, at most [ShownDecisions].
 	Decisions []ScaleDecision `json:"decisions,omitempty"`
 }
 
 // ScaleDecision is a decision about the size, or a series of identical ones.
 type ScaleDecision struct {
-	// At and Until are the times of the first and last decision of the series, Times is its length.
 	At      time.Time `json:"at"`
 	Until   time.Time `json:"until"`
 	Times   int       `json:"times"`
-	From    int       `json:"from"`    // size before
-	Desired int       `json:"desired"` // desired size
-	Rule    string    `json:"rule"`    // deciding rule in one word
+	From    int       `json:"from"`
+	Desired int       `json:"desired"`
+	Rule    string    `json:"rule"`
 	Why     string    `json:"why"`
 	// Applied reports whether the size was set; NotApplied explains why it could not be.
-	Applied    bool   `json:"applied"`
-	NotApplied string `json:"not_applied,omitempty"`
-	// Inputs are the inputs of the last decision; nil in a status.
-	Inputs *ScaleInputs `json:"inputs,omitempty"`
+	Applied    bool         `json:"applied"`
+	NotApplied string       `json:"not_applied,omitempty"`
+	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
 
 // States of a [Deployment], in order.
@@ -259,15 +250,14 @@ const (
 
 // Deployment is a running or finished change of the app's version.
 type Deployment struct {
-	State string    `json:"state"`          // a Deploy constant
-	Step  string    `json:"step,omitempty"` // current or failed hook or build command
-	From  string    `json:"from,omitempty"` // previous version
-	To    string    `json:"to"`             // new version
-	Since time.Time `json:"since"`
-	Ended time.Time `json:"ended,omitzero"` // zero while in progress
-	Error string    `json:"error,omitempty"`
-	// Aborted means that the deployment was aborted by request.
-	Aborted bool `json:"aborted,omitempty"`
+	State   string    `json:"state"`
+	Step    string    `json:"step,omitempty"` // current or failed hook or build command
+	From    string    `json:"from,omitempty"`
+	To      string    `json:"to"`
+	Since   time.Time `json:"since"`
+	Ended   time.Time `json:"ended,omitzero"` // zero while in progress
+	Error   string    `json:"error,omitempty"`
+	Aborted bool      `json:"aborted,omitempty"`
 }
 
 // Over reports whether the deployment has ended.
@@ -278,10 +268,9 @@ func (d *Deployment) Over() bool {
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
 	// Quarantined counts messages that are delivered alone, Poison those that have crashed the app.
-	Quarantined int `json:"suspects"`
-	Poison      int `json:"killers"`
-	// Broken means that every message crashes the app, so the app is at fault.
-	Broken bool `json:"broken,omitempty"`
+	Quarantined int  `json:"suspects"`
+	Poison      int  `json:"killers"`
+	Broken      bool `json:"broken,omitempty"`
 }
 
 // Limit describes the limits protecting a target.
@@ -295,12 +284,12 @@ type Limit struct {
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
-	Refused int64     `json:"refused"`           // number of times a message was held back
+	Refused int64     `json:"refused"`
 }
 
 // States of an [AppVersion].
 const (
-	VersionLive   = "live"   // serving
+	VersionLive   = "live"
 	VersionKept   = "kept"   // served earlier; available for rollback
 	VersionFailed = "failed" // its deployment failed and its files were removed
 	// VersionInPlace is a version that served earlier, in place, and is not available for rollback.
@@ -310,7 +299,7 @@ const (
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
 	Number int    `json:"number"`
-	State  string `json:"state"` // a Version constant
+	State  string `json:"state"`
 	// Source is the archive, folder or command as given. Folder is tendril's copy, or the given folder if InPlace; ""
 	// for a failed version or a command.
 	Source  string `json:"source"`
@@ -324,7 +313,7 @@ type AppVersion struct {
 	By         string    `json:"by"` // the caller as in [Caller], "start" or "signal"
 	// Size is the total size of its files in bytes when it started to serve.
 	Size  int64  `json:"size,omitempty"`
-	Error string `json:"error,omitempty"` // reason of the failure
+	Error string `json:"error,omitempty"`
 }
 
 // DeployResult is a successful deployment.
@@ -347,7 +336,6 @@ type DeployError struct {
 	Switched bool
 	// Stopped means that the environment stopped during the deployment and no version is serving.
 	Stopped bool
-	// Aborted means that the deployment was aborted by request.
 	Aborted bool
 	// Step is the failed hook, build command or process, or "". Output is its last lines.
 	Step   string

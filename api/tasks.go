@@ -6,7 +6,6 @@ import (
 
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
-	// File is the path of the task file; Tasks has its order.
 	File string `json:"file"`
 	// Off explains why no task is scheduled and what to do, or is "".
 	Off    string `json:"off,omitempty"`
@@ -16,7 +15,7 @@ type TasksStatus struct {
 
 // Leader identifies the instance that enqueues the periodic tasks, if known.
 type Leader struct {
-	Leading bool `json:"leading"` // this instance is the leader
+	Leading bool `json:"leading"`
 	// Term counts leader changes, and Holder is the current leader; 0 and "" if unknown. AgeSeconds is the time since
 	// Holder's last sign of leading.
 	Term       int64   `json:"term,omitempty"`
@@ -33,7 +32,7 @@ type Leader struct {
 // Task is a periodic task and its state.
 type Task struct {
 	Name string `json:"name"`
-	URL  string `json:"url"` // path of the request
+	URL  string `json:"url"`
 	// Schedule is the configured expression, Words its description in English, Zone the time zone used by Words.
 	Schedule string `json:"schedule"`
 	Words    string `json:"words"`
@@ -41,14 +40,13 @@ type Task struct {
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
 	// Paused means that runs are skipped; PauseReason is the operator's reason.
-	Paused      bool   `json:"paused"`
-	PauseReason string `json:"pause_reason,omitempty"`
-	Overlap     string `json:"overlap"`         // "allow" or "skip"
-	Missed      string `json:"missed"`          // "one", "all" or "skip"
-	Queue       string `json:"queue,omitempty"` // empty means the environment's queue
-	// Last is the latest remembered run, or nil.
-	Last    *TaskRun `json:"last,omitempty"`
-	Failing int      `json:"failing,omitempty"` // consecutive failures to enqueue it
+	Paused      bool     `json:"paused"`
+	PauseReason string   `json:"pause_reason,omitempty"`
+	Overlap     string   `json:"overlap"`         // "allow" or "skip"
+	Missed      string   `json:"missed"`          // "one", "all" or "skip"
+	Queue       string   `json:"queue,omitempty"` // empty means the environment's queue
+	Last        *TaskRun `json:"last,omitempty"`
+	Failing     int      `json:"failing,omitempty"` // consecutive failures to enqueue it
 	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
 	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`

@@ -105,7 +105,6 @@ func conditions(all *results) string {
 	return wrap(text, 118)
 }
 
-// wrap wraps a text.
 func wrap(text string, columns int) string {
 	var b strings.Builder
 	at := 0

@@ -45,13 +45,11 @@ func peersFolder() string {
 // versionFile marks a complete installation.
 const versionFile = "version"
 
-// installed reports whether the program is installed in its version.
 func (p *peer) installed(folder string) bool {
 	version, err := os.ReadFile(filepath.Join(folder, p.folder, versionFile))
 	return err == nil && string(version) == p.version
 }
 
-// versionsOf lists the installed programs.
 func versionsOf(folder string) string {
 	var there []string
 	for _, p := range peers {
@@ -62,7 +60,6 @@ func versionsOf(folder string) string {
 	return strings.Join(there, ", ")
 }
 
-// installPeers installs missing programs.
 func installPeers(folder string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -108,7 +105,6 @@ func (p *peer) install(to string) error {
 	return os.WriteFile(filepath.Join(to, versionFile), []byte(p.version), 0o644)
 }
 
-// project returns a Maven project that depends on jars.
 func project(jars []string) string {
 	var b strings.Builder
 	b.WriteString(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>` +

@@ -28,7 +28,6 @@ func facts(peers string) (map[string]string, error) {
 	}, nil
 }
 
-// machine describes the processors and the system.
 func machine() string {
 	model := runtime.GOARCH
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -14,7 +14,6 @@ import (
 	"syscall"
 )
 
-// options are the flags.
 type options struct {
 	rounds                     int
 	only                       *regexp.Regexp // steps to run; nil means all
@@ -81,7 +80,6 @@ func command(args []string) error {
 	return errors.Join(failed, show(&o))
 }
 
-// interruptible calls f with a channel of interrupt signals.
 func interruptible(f func(<-chan os.Signal) error) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -89,7 +87,6 @@ func interruptible(f func(<-chan os.Signal) error) error {
 	return f(signals)
 }
 
-// toModule changes to the module's root.
 func toModule() error {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {

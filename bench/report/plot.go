@@ -13,7 +13,6 @@ type plot struct {
 	groups      []group
 }
 
-// group is a label with a bar per series.
 type group struct {
 	label string
 	bars  []bar
@@ -25,11 +24,10 @@ type bar struct {
 	cell  cell
 }
 
-// Dimensions in pixels.
 const (
 	plotWidth  = 900
-	plotLeft   = 190 // left edge of the bars
-	plotRight  = 290 // room for the values
+	plotLeft   = 190
+	plotRight  = 290
 	barHeight  = 15
 	groupSpace = 14
 	plotTop    = 44
@@ -66,7 +64,6 @@ func (p *plot) svg(all *results) string {
 		plotWidth, y, plotWidth, y, escape(p.title)) + heading(p.title) + body.String() + "</svg>\n"
 }
 
-// most returns the highest figure.
 func (p *plot) most(all *results) (most float64) {
 	for _, g := range p.groups {
 		for _, b := range g.bars {
@@ -84,7 +81,6 @@ func heading(title string) string {
 	return b.String()
 }
 
-// drawBar draws the median as a bar, the spread as a line, and the label.
 func drawBar(b *strings.Builder, y int, s sample, most float64, colour, label string) {
 	at := func(v float64) float64 { return plotLeft + v/most*(plotWidth-plotLeft-plotRight) }
 	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, y,

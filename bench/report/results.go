@@ -25,13 +25,11 @@ func (s sample) highest() float64 { return s[len(s)-1] }
 // figure identifies a measurement, such as "broker.Send/callers=1/size=200" in "msg/s".
 type figure struct{ benchmark, unit string }
 
-// run is one step of one round.
 type run struct {
 	step  string
 	round int
 }
 
-// results are all figures of a file.
 type results struct {
 	samples map[figure]sample
 	// runs maps completed runs to the processor use of other programs in percent; -1 if unknown.
@@ -43,7 +41,6 @@ type results struct {
 // factKeys are the configuration lines that apply to the whole file.
 var factKeys = []string{"commit", "date", "machine", "go", "peers"}
 
-// read parses results in Go's benchmark format.
 func read(r io.Reader, name string) (*results, error) {
 	all := &results{samples: map[figure]sample{}, runs: map[run]float64{}, facts: map[string]string{}}
 	reader := benchfmt.NewReader(r, name)
@@ -94,7 +91,6 @@ func (all *results) add(r *benchfmt.Result) {
 	}
 }
 
-// rounds returns the number of rounds.
 func (all *results) rounds() (n int) {
 	for r := range all.runs {
 		n = max(n, r.round)
@@ -102,7 +98,6 @@ func (all *results) rounds() (n int) {
 	return n
 }
 
-// others returns the processor use of other programs in all runs.
 func (all *results) others() (s sample) {
 	for _, share := range all.runs {
 		if share >= 0 {

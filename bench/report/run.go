@@ -16,7 +16,6 @@ import (
 // limit stops a step that hangs.
 const limit = 30 * time.Minute
 
-// runner is shared by all steps.
 type runner struct {
 	o     *options
 	facts map[string]string
@@ -62,7 +61,6 @@ func runAll(o *options, stop <-chan os.Signal) error {
 	return errors.Join(failed...)
 }
 
-// wants reports whether the options select a step.
 func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.MatchString(s.name) }
 
 var errStopped = errors.New("stopped: run the same command to go on")
@@ -116,12 +114,10 @@ func (r *runner) compile() error {
 	return nil
 }
 
-// test returns the path of a package's compiled test.
 func (r *runner) test(pkg string) string {
 	return filepath.Join(r.bin, strings.ReplaceAll(pkg, "/", "-")+".test")
 }
 
-// step runs one step and records its results.
 func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

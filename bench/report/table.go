@@ -9,10 +9,8 @@ import (
 	"strings"
 )
 
-// table is a table in the documents.
 type table struct {
-	name string // as in the markers
-	// columns are the headings.
+	name    string
 	columns []string
 	rows    []row
 }
@@ -78,7 +76,6 @@ func (c *cell) text(all *results) string {
 	return fmt.Sprintf(c.format, number(s.median())) + fmt.Sprintf(" (%s to %s)", number(s.lowest()), number(s.highest()))
 }
 
-// sample returns the scaled results.
 func (c *cell) sample(all *results) (scaled sample) {
 	for _, v := range all.samples[figure{c.benchmark, c.unit}] {
 		if c.scale != 0 {

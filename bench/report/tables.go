@@ -2,7 +2,6 @@ package main
 
 import "fmt"
 
-// setting is a combination of parameters for the daemons.
 type setting struct{ benchmark, label string }
 
 var settings = []setting{
@@ -24,7 +23,6 @@ var (
 		{"goaws/query", "GoAws, Query"}, {"elasticmq/json", "ElasticMQ, JSON"}, {"moto/json", "moto, JSON"}}
 )
 
-// tables lists all tables available to documents.
 var tables = []table{
 	daemonTable(),
 	daemonsTable("daemons-share", "%ceiling", "%s %%"),

@@ -20,7 +20,6 @@ import (
 
 func main() { lambda.Start(handle) }
 
-// order is the body of a message.
 type order struct {
 	Source string `json:"source"`
 	Target string `json:"target"`

@@ -29,7 +29,6 @@ type picture struct {
 	Made int64
 }
 
-// gallery displays the thumbnails, newest first.
 func (a *app) gallery(w http.ResponseWriter, _ *http.Request) {
 	pictures, err := a.pictures()
 	if err != nil {

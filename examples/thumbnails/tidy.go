@@ -34,7 +34,7 @@ func (a *app) removeOldest(keep int) (removed int, err error) {
 		switch err := os.Remove(filepath.Join(a.dir, p.Name)); {
 		case err == nil:
 			removed++
-		case !errors.Is(err, fs.ErrNotExist): // already removed
+		case !errors.Is(err, fs.ErrNotExist):
 			return removed, err
 		}
 	}

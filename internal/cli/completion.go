@@ -17,9 +17,7 @@ import (
 )
 
 const (
-	// completionTimeout limits the wait for the running environment.
 	completionTimeout = 500 * time.Millisecond
-	// completedMessages limits the messages offered per queue, oldest first.
 	completedMessages = 50
 )
 
@@ -39,7 +37,6 @@ func sourcesOf(family string) map[string]completionSource {
 	return sources
 }
 
-// argumentWord matches the first argument in a usage.
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
 // completeArguments adds completions to all commands according to their usage. Commands without completable arguments
@@ -147,7 +144,6 @@ func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client)
 	return numbers, err
 }
 
-// completeMessages offers messages of the queue in --queue, or of all queues.
 func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())
@@ -163,7 +159,6 @@ func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Clien
 	return idsIn(ctx, client, names...)
 }
 
-// completeDeadLetters offers messages of the queue in --queue, or of the environment's dead-letter queues.
 func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())

@@ -17,11 +17,9 @@ import (
 const (
 	// helpWidth is the maximum line length, helpColumn the maximum width of flags next to their help.
 	helpWidth, helpColumn = 100, 34
-	// helpProse is the maximum line length of prose.
-	helpProse = 92
+	helpProse             = 92
 )
 
-// flagSection is a titled group of flags.
 type flagSection struct {
 	title string
 	flags []*pflag.Flag
@@ -71,7 +69,6 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 	return sections, left
 }
 
-// printHelp prints the description and usage of a command.
 func printHelp(cmd *cobra.Command, _ []string) {
 	text := cmd.Long
 	if text == "" {
@@ -80,7 +77,6 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	cmd.Println(reflow(text) + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
 }
 
-// reflow wraps paragraphs and keeps indented lines.
 func reflow(text string) string {
 	var lines []string
 	paragraph := ""
@@ -158,7 +154,6 @@ func printUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// printCommands lists the subcommands of cmd, by group.
 func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	list := func(title, group string) {
 		var lines []string

@@ -174,7 +174,6 @@ func newVersion(c *base.CLI) *cobra.Command {
 	}
 }
 
-// revision returns the commit the binary was built from, if known.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

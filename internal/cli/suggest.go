@@ -14,7 +14,6 @@ import (
 	"tendril/internal/config"
 )
 
-// meaning lists words people type for a command, subcommand or flag.
 type meaning struct{ name, words string }
 
 // commandMeanings maps commands to their names in other programs.
@@ -137,7 +136,6 @@ func suggestCommands(cmd *cobra.Command, word string) []string {
 	return near
 }
 
-// didYouMean returns a hint listing commands or flags, or "".
 func didYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
@@ -145,7 +143,6 @@ func didYouMean(near []string) string {
 	return "did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// unknownCommand returns the error for an unknown command, with suggestions.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("there is no command %q", word)
 	if cmd.HasParent() {
@@ -166,7 +163,6 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
-// flagError explains an error of pflag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var empty *pflag.ValueRequiredError
@@ -194,7 +190,6 @@ func flagError(cmd *cobra.Command, err error) error {
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
-// unknownFlagHint suggests a similar flag, or another command that has the flag.
 func unknownFlagHint(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -203,7 +198,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 		}
 	})
 	near := slices.DeleteFunc(meant(flagMeanings, name), func(n string) bool { return !slices.Contains(names, n) })
-	if o, found := config.Lookup(name); found && slices.Contains(names, o.Name) { // an alias
+	if o, found := config.Lookup(name); found && slices.Contains(names, o.Name) {
 		near = []string{o.Name}
 	}
 
@@ -241,7 +236,6 @@ func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	return paths
 }
 
-// invalidFlag explains an invalid value of a flag outside the option table.
 func invalidFlag(invalid *pflag.InvalidValueError) error {
 	name := "--" + invalid.GetFlag().Name
 	switch invalid.GetFlag().Value.Type() {
@@ -262,7 +256,6 @@ func invalidFlag(invalid *pflag.InvalidValueError) error {
 	return base.Usagef("%s: %s", name, text).Hint(hint)
 }
 
-// argumentsError explains a wrong number of arguments.
 func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	var reported *base.ExitError
 	hint := "usage: " + strings.TrimSpace(cmd.UseLine())

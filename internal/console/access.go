@@ -41,7 +41,6 @@ type Access struct {
 	Audit func(Act)
 }
 
-// scope returns the scope a kind of route requires, or "".
 func (k kind) scope() string {
 	switch k {
 	case open:
@@ -58,13 +57,11 @@ func (k kind) scope() string {
 	return api.ScopeAct
 }
 
-// acts reports whether routes of this kind change something.
 func (k kind) acts() bool { return k != open && k != private && k != bodies }
 
 // isHook reports whether routes of this kind accept requests without a body and actions by GET.
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
-// caller is the sender of a request.
 type caller struct {
 	// who is formatted as in [api.Caller].
 	who    string
@@ -74,8 +71,7 @@ type caller struct {
 	// keyless means that a session cookie came without the session's key, see [api.SessionKeyHeader].
 	keyless bool
 	// exposed means that others on the network could have read the request.
-	exposed bool
-	// remote is the sender's address for display.
+	exposed           bool
 	remote, requestID string
 }
 
@@ -83,7 +79,6 @@ func (c caller) may(scope string) bool {
 	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, api.ScopeAct)
 }
 
-// identify determines the sender of a request and how it arrived.
 func (s *Server) identify(r *http.Request) caller {
 	c := s.authenticate(r)
 	c.exposed = s.isExposed(r)
@@ -107,7 +102,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 		}
 		return caller{}
 	}
-	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have set a cookie of this name
+	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		if g, ok := s.sessions.find(cookie.Value); ok {
 			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
@@ -130,7 +125,6 @@ func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
 
-// permit refuses calls that the caller is not allowed to make.
 func (s *service) permit(c *call) *api.Error {
 	k := c.route.kind
 	scope := k.scope()
@@ -166,7 +160,6 @@ func (s *service) permit(c *call) *api.Error {
 	return nil
 }
 
-// bearer returns the request's bearer token, or "".
 func bearer(r *http.Request) string {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -181,7 +174,6 @@ func isToken(given, token string) bool {
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// searchesBodies reports whether a call selects messages by content.
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
 // withoutBodies removes message content from an answer; ok is false if it has none.
@@ -212,7 +204,6 @@ func hideBody(m *api.Message) {
 	}
 }
 
-// remoteOf returns the client address of a request; the zero value if unknown.
 func remoteOf(r *http.Request) netip.Addr {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -221,13 +212,11 @@ func remoteOf(r *http.Request) netip.Addr {
 	return remote.Addr().Unmap()
 }
 
-// byProxy reports whether a trusted proxy sent the request.
 func (s *Server) byProxy(r *http.Request) bool {
 	remote := remoteOf(r)
 	return slices.ContainsFunc(s.opts.Access.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
 }
 
-// isSecure reports whether the sender used HTTPS.
 func (s *Server) isSecure(r *http.Request) bool {
 	return r.TLS != nil || s.byProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }

@@ -65,10 +65,8 @@ func touched(answer any) (n int) {
 // must not displace the rest of the log.
 const maxRefused = 60
 
-// maxReads limits the distinct reads remembered per minute.
 const maxReads = 1000
 
-// auditor limits the number of audit records.
 type auditor struct {
 	mu      sync.Mutex
 	minute  time.Time // start of the current minute
@@ -76,7 +74,6 @@ type auditor struct {
 	read    map[string]bool // keyed by caller and request
 }
 
-// admits reports whether another refused action may be recorded.
 func (a *auditor) admits(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +96,6 @@ func (a *auditor) admitsRead(now time.Time, what string) bool {
 	return true
 }
 
-// turn starts a new minute if the current one has ended. The caller holds the lock.
 func (a *auditor) turn(now time.Time) {
 	if now.Sub(a.minute) >= time.Minute {
 		a.minute, a.refused, a.read = now, 0, map[string]bool{}
@@ -143,7 +139,6 @@ func newAct(c *call, answer any) Act {
 		Count: touched(answer)}
 }
 
-// attributes returns the attributes of the log line.
 func (a *Act) attributes() []any {
 	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status}
 	attrs = append(attrs, "request_id", a.RequestID)

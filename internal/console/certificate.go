@@ -17,7 +17,7 @@ type Certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	seen    [2]string // file contents at the last read
+	seen    [2]string
 }
 
 // CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during a handshake, one at
@@ -65,7 +65,7 @@ func (c *Certificate) refresh() *tls.Certificate {
 	defer c.mu.Unlock()
 	seen, err := c.read()
 	if err != nil || seen == c.seen {
-		return c.current // a missing file is probably being replaced
+		return c.current
 	}
 	c.seen = seen
 	fresh, err := c.parse()

@@ -8,7 +8,7 @@ import (
 	"tendril/api"
 )
 
-const maxSettings = 200 // per change
+const maxSettings = 200
 
 func checkChange(c *api.SettingsChange) error {
 	if len(c.Set) == 0 || len(c.Set) > maxSettings {
@@ -38,7 +38,6 @@ func SettingsScope(code, access bool) string {
 	return api.ScopeAct
 }
 
-// hiddenValue replaces secrets.
 const hiddenValue = "(hidden)"
 
 func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {

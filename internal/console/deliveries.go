@@ -33,10 +33,9 @@ type remembered struct {
 	at                            time.Time
 	durationMS, waitMS            int64
 	status, attempt, receiveCount int32
-	failure                       *failure // nil if there is none
+	failure                       *failure
 }
 
-// failure describes an unsuccessful delivery and the fate of its message.
 type failure struct {
 	reason, answer  string
 	retryAt         time.Time

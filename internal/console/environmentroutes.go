@@ -23,12 +23,11 @@ import (
 
 const (
 	maxHookWait   = 15 * time.Minute // maximum wait for a drain, the longest shutdown platforms allow
-	shownProblems = 20               // groups of failures in a status
-	describeWait  = 10 * time.Second // for AWS calls of a description
-	examineWait   = 20 * time.Second // for remote checks of an examination
+	shownProblems = 20
+	describeWait  = 10 * time.Second
+	examineWait   = 20 * time.Second
 )
 
-// environmentRoutes handles routes about the environment as a whole.
 type environmentRoutes struct {
 	opts   *Options
 	closed context.Context // ends all waits
@@ -61,7 +60,6 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	return st, nil
 }
 
-// environment returns the part of the status known only to the environment.
 func (e *environmentRoutes) environment() api.Status {
 	if e.opts.Status == nil {
 		return api.Status{}
@@ -69,7 +67,6 @@ func (e *environmentRoutes) environment() api.Status {
 	return e.opts.Status()
 }
 
-// health returns the report with a non-nil list of causes.
 func (e *environmentRoutes) health() health.Report {
 	r := e.opts.Views.Health()
 	if r.Causes == nil {
@@ -99,7 +96,6 @@ func (e *environmentRoutes) getScale(*call) (autoscale.Scale, error) {
 	return e.opts.Views.Scale(), nil
 }
 
-// getSeries returns the curves for ?range.
 func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
 	name := c.query.Get("range")
 	curves, known := e.opts.Views.Series(name)
@@ -110,13 +106,12 @@ func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
 	return curves, nil
 }
 
-// probed is the answer of a probe.
 type probed struct {
 	// Status is "ok" or "failed"; /readyz uses Ready instead.
 	Status string         `json:"status,omitempty"`
 	Ready  *bool          `json:"ready,omitempty"`
 	Checks []health.Check `json:"checks,omitempty"`
-	failed bool           // status 503
+	failed bool
 }
 
 // probe answers 200 if all checks returned by ask are OK, otherwise 503. It lists the failed checks, or all with
@@ -177,7 +172,6 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, nil
 }
 
-// pause stops receiving from the queue in the path, or from every queue.
 func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Pause(c.name, why.Reason))
 }
@@ -236,7 +230,6 @@ func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployR
 	return result, deployRefusal(err)
 }
 
-// deployRefusal converts an error of [Options].Deploy.
 func deployRefusal(err error) error {
 	var own *api.Error
 	var failed *api.DeployError
@@ -270,7 +263,6 @@ func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	return done, reloadRefusal(err)
 }
 
-// reloadRefusal converts an error of a reload.
 func reloadRefusal(err error) error {
 	var wrong *periodic.Error
 	var own *api.Error

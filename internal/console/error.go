@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// asRefusal converts any error of a handler for the caller.
 func asRefusal(err error) *api.Error {
 	var own *api.Error
 	if errors.As(err, &own) {
@@ -44,7 +43,6 @@ var statuses = map[string]int{
 	queue.CodeClosed:               http.StatusServiceUnavailable,
 }
 
-// hints has remedies for some queue error codes.
 var hints = map[string]string{
 	queue.CodeQueueDoesNotExist:    "GET /api/v1/queues lists the queues that exist",
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",

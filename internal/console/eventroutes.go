@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	maxShown = 1000 // events or lines per answer
-	shown    = 100  // default limit
-	maxMatch = 200  // bytes of a filter
+	maxShown = 1000
+	shown    = 100
+	maxMatch = 200
 )
 
 // History holds recorded events and log lines. The routes of a nil field answer 409.
 type History struct {
 	Events *eventlog.Log
-	Lines  *eventlog.Lines // latest log lines
+	Lines  *eventlog.Lines
 }
 
 // events returns the newest events, newest first, or with ?after those following an ID, oldest first. A caller that
@@ -65,7 +65,6 @@ func (h *History) events(c *call) (any, error) {
 	return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
 }
 
-// logs is like events for log lines.
 func (h *History) logs(c *call) (any, error) {
 	values := c.query
 	q := eventlog.LineQuery{Process: values.Get("process"), Match: values.Get("match")}
@@ -93,7 +92,6 @@ func (h *History) logs(c *call) (any, error) {
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 
-// rangeOf parses ?after, ?before and ?limit.
 func rangeOf(c *call) (in eventlog.Range, err error) {
 	values := c.query
 	if in.Limit, err = limitOf(c, maxShown, shown); err != nil {

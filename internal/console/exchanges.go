@@ -10,15 +10,13 @@ import (
 	"tendril/api"
 )
 
-// Limits of the recorded exchanges.
 const (
 	keptExchanges = 256
-	keptBytes     = 8 << 20 // of bodies
+	keptBytes     = 8 << 20
 	// maxExchangeBody limits the stored part of a request body.
 	maxExchangeBody = 64 << 10
 )
 
-// exchanges keeps the latest exchanges while recording is on.
 type exchanges struct {
 	until atomic.Int64 // end of recording in Unix nanoseconds; 0 before the first
 	mu    sync.Mutex

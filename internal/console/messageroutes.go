@@ -41,7 +41,6 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 	return sel, nil
 }
 
-// asksBodies reports whether a selection depends on message content.
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
 
 // shortCount limits a count that a page waits for.

@@ -10,10 +10,8 @@ import (
 	"tendril/api"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
-// openAPI returns the OpenAPI document for the API routes.
 func openAPI(routes []route) any {
 	s := schemas{named: map[string]object{}}
 	paths := map[string]object{}
@@ -47,7 +45,6 @@ func openAPI(routes []route) any {
 	}
 }
 
-// operation describes one route.
 func (s schemas) operation(rt *route) object {
 	op := object{
 		"summary":     rt.summary,
@@ -83,7 +80,6 @@ func (s schemas) operation(rt *route) object {
 	return op
 }
 
-// operationID joins the method and the words of the path.
 func operationID(pattern string) string {
 	method, path, _ := strings.Cut(pattern, " ")
 	id := strings.ToLower(method)
@@ -99,7 +95,6 @@ func content(schema object) object {
 	return object{"application/json": object{"schema": schema}}
 }
 
-// schemas collects the schemas of named types.
 type schemas struct {
 	named map[string]object
 	// optional means that all fields may be missing, as in a request.
@@ -145,7 +140,6 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.MoveRequest](): "Selection",
 }
 
-// ofStruct registers the schema of a struct and returns a reference to it.
 func (s schemas) ofStruct(t reflect.Type) object {
 	name := componentNames[t]
 	if name == "" {

@@ -8,7 +8,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// withheld replaces text that requires the token.
 const withheld = "send the console's token"
 
 // public returns an answer as seen by callers without the token. Text from the app, a hook or another server may
@@ -39,7 +38,6 @@ func public(answer any) any {
 	return answer
 }
 
-// withhold replaces a non-empty text.
 func withhold(text *string) {
 	if *text != "" {
 		*text = withheld

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// queueRoutes handles routes about embedded queues.
 type queueRoutes struct {
 	broker      *broker.Broker
 	environment func() api.Status
@@ -35,13 +34,12 @@ func (q *queueRoutes) get(c *call) (api.Queue, error) {
 	return found, err
 }
 
-// listQueues returns every embedded queue without attributes.
 func listQueues(b *broker.Broker, workers []api.Worker) ([]api.Queue, error) {
 	queues := []api.Queue{}
 	for _, name := range b.ListQueues("") {
 		q, err := readQueue(b, name, workers)
 		if errors.Is(err, queue.ErrNoQueue) {
-			continue // deleted since it was listed
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -228,7 +226,6 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 // confirmWait limits counting the messages of a filter before an action that requires their number.
 const confirmWait = 20 * time.Second
 
-// matching counts the messages selected by a filter.
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
 	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(*filter), confirmWait)
 	if err == nil && !exact {

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// maxReceiveWait limits the wait for the first message.
 const maxReceiveWait = 20 * time.Second
 
 func checkReceive(q *api.ReceiveRequest) error {
@@ -41,7 +40,6 @@ func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedLis
 	return list, err
 }
 
-// acknowledge deletes messages by their receipt handles.
 func (q *queueRoutes) acknowledge(c *call, body api.Receipts) (api.Count, error) {
 	errs := q.broker.Queue(c.name).Delete(c.ctx, body.Receipts)
 	done := len(body.Receipts)

@@ -31,7 +31,6 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
 }
 
-// start starts a task on the queue in the request's path.
 func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, error) {
 	task.Source = q.broker.ARN(c.name)
 	_, err := q.broker.StartMoveTask(c.ctx, task)
@@ -64,7 +63,6 @@ func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
 	return q.redriveTask(c)
 }
 
-// latestMove returns the latest task of a queue.
 func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {
 	tasks, err := q.broker.MoveTasks(q.broker.ARN(name), 1)
 	if err == nil && len(tasks) == 0 {

@@ -16,16 +16,14 @@ import (
 	"tendril/queue"
 )
 
-// Limits of a request.
 const (
-	maxIDs    = 1000 // message IDs per selection
-	maxReason = 200  // bytes
+	maxIDs    = 1000
+	maxReason = 200
 	// maxValues limits the JSON values of a request. The largest send (ten messages with ten attributes each) has
 	// fewer than a thousand, the largest selection has a thousand IDs.
 	maxValues = 10_000
 )
 
-// httpBody is the body of an HTTP request.
 type httpBody struct {
 	w http.ResponseWriter
 	r *http.Request
@@ -59,7 +57,6 @@ func (b httpBody) accept(rt *route) error {
 // read decodes a JSON object with exactly the fields of into; an empty body means {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
-// check limits the contents of a body; body is a pointer to it.
 func check(body any) error {
 	switch b := body.(type) {
 	case *api.Reason:
@@ -135,7 +132,6 @@ func countValues(text []byte) (n int) {
 	return n
 }
 
-// confirm refuses an unconfirmed action on a queue.
 func confirm(c api.Confirmation, name string) error {
 	if c.Confirm == name {
 		return nil
@@ -169,7 +165,6 @@ func checkDeletion(d *api.Deletion) error {
 	return checkSelection(d.Filter)
 }
 
-// confirmCount refuses to delete more than one message unless their number is confirmed.
 func confirmCount(d *api.Deletion, n int64) error {
 	if n <= 1 || d.Confirm == n {
 		return nil
@@ -216,7 +211,6 @@ func waitTime(text string, most, standard time.Duration) (time.Duration, error) 
 	return wait, nil
 }
 
-// bounded returns a context that ends with parent, after wait, or when closed is done.
 func bounded(parent, closed context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(parent, wait)
 	stop := context.AfterFunc(closed, cancel)

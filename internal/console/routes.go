@@ -41,21 +41,18 @@ type route struct {
 	kind    kind
 	act     string        // as in [api.Route].Act
 	limit   time.Duration // maximum duration of the answer if above 25 s, else 0
-	need    *need         // may be nil
+	need    *need
 	handle  func(*call) (any, error)
 
-	// For the OpenAPI document.
 	summary, query string
 	takes, gives   reflect.Type
 }
 
-// need is a part of the environment required by a route.
 type need struct {
 	has           func() bool
 	message, hint string
 }
 
-// wildcards returns the names in the path, in order.
 func (r *route) wildcards() (names []string) {
 	for part := range strings.SplitSeq(r.pattern, "/") {
 		if strings.HasPrefix(part, "{") {
@@ -70,7 +67,6 @@ func (r *route) method() string {
 	return method
 }
 
-// bind combines a route with its handler.
 func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call) (any, error)) route {
 	return route{pattern: row.Pattern, kind: k, act: row.Act, limit: row.Limit, handle: handle, summary: row.Summary,
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}

@@ -60,7 +60,6 @@ func New(opts *Options) *Server {
 // repeatedly. Later requests are still answered, without waiting.
 func (s *Server) Close() { s.close() }
 
-// routes adds the routes that need the server itself.
 func (s *Server) routes() []route {
 	return append(routes(s.opts, s.closed), do(own, api.NewLogin, s.newLogin), show(open, api.GetDocument, s.document))
 }
@@ -115,7 +114,6 @@ func ofPages(r *http.Request) bool {
 		"debug"}, first)
 }
 
-// newCall returns the call for a request, with its caller but without a body.
 func (s *Server) newCall(ctx context.Context, r *http.Request) *call {
 	sender := s.identify(r)
 	return &call{ctx: api.WithCallerName(ctx, sender.who), route: &route{}, caller: sender, method: r.Method,
@@ -147,7 +145,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 	writeJSON(w, refusal.Status, refusal)
 }
 
-// statusOf returns the HTTP status of a successful answer.
 func statusOf(answer any) int {
 	switch a := answer.(type) {
 	case probed:
@@ -222,7 +219,6 @@ func isOwnAddress(r *http.Request) bool {
 	return err == nil && ip.Unmap() == local.AddrPort().Addr().Unmap()
 }
 
-// hostOf returns the host of a Host header, without port and brackets.
 func hostOf(hostport string) string {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		hostport = h

@@ -19,17 +19,16 @@ type service struct {
 	opts    *Options
 	log     *slog.Logger
 	auditor auditor
-	routes  map[string]*route // by pattern
+	routes  map[string]*route
 }
 
-// call is one call of a route.
 type call struct {
 	ctx    context.Context
 	route  *route
 	caller caller
 	body   body
 
-	method, path string // for the log
+	method, path string
 	name, id     string // path parameters, or ""
 	query        url.Values
 	// follows requests a stream, which starts after lastEventID if set.
@@ -37,11 +36,9 @@ type call struct {
 	lastEventID string
 }
 
-// body is the body of a call.
 type body interface {
 	// accept refuses requests in a form the route does not accept.
 	accept(*route) error
-	// read stores the body in into, a pointer to the route's body type.
 	read(into any) error
 }
 
@@ -78,7 +75,6 @@ func (s *service) answer(c *call) (any, *api.Error) {
 	return answer, nil
 }
 
-// handle checks permissions and calls the route's handler.
 func (s *service) handle(c *call) (any, error) {
 	if refusal := s.permit(c); refusal != nil {
 		return nil, refusal
@@ -92,7 +88,6 @@ func (s *service) handle(c *call) (any, error) {
 	return c.route.handle(c)
 }
 
-// refusal converts an error of the call and adds the request ID.
 func (c *call) refusal(err error) *api.Error {
 	refusal := *asRefusal(err)
 	if refusal.Code == queue.CodeQueueDoesNotExist && c.name != "" && strings.Contains(c.route.pattern, "/queues/{name}") {
@@ -102,7 +97,6 @@ func (c *call) refusal(err error) *api.Error {
 	return &refusal
 }
 
-// wantsBodies reports whether a call requests bodies that are hidden by default.
 func (c *call) wantsBodies() bool { return c.query.Get("body") == "1" }
 
 // NewInProcessClient returns a client for pages of this process. It has the permissions of the sender of from.
@@ -144,7 +138,6 @@ func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	return nil
 }
 
-// typedBody is the body of an in-process call; its value may be nil.
 type typedBody struct{ value any }
 
 func (typedBody) accept(*route) error { return nil }

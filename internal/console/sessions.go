@@ -31,7 +31,6 @@ type sessions struct {
 
 type digest = [sha256.Size]byte
 
-// grant is a login code or a session.
 type grant struct {
 	who    string
 	scopes []string
@@ -39,7 +38,6 @@ type grant struct {
 	key    digest // digest of the session key required for actions
 }
 
-// sessionKeyKey is the context key for a new session's key.
 type sessionKeyKey struct{}
 
 // NewSessionKey returns the key of the session opened by a request, or "".
@@ -48,11 +46,10 @@ func NewSessionKey(r *http.Request) string {
 	return key
 }
 
-// newCode returns a single-use code.
 func (s *sessions) newCode(scopes []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	code := rand.Text() // 130 bits
+	code := rand.Text()
 	s.codes = put(s.codes, maxCodes, code, grant{scopes: scopes, until: time.Now().Add(codeLifetime)})
 	return code
 }
@@ -93,7 +90,6 @@ func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant 
 	return m
 }
 
-// find returns the session for a secret and extends its lifetime.
 func (s *sessions) find(secret string) (grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +160,6 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// logout ends a browser's session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		s.sessions.end(cookie.Value)

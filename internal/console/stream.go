@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	maxStreams     = 64               // open streams
-	streamSilence  = 15 * time.Second // keep-alive interval for proxies
-	streamWait     = 10 * time.Second // per write; slower readers are disconnected
+	maxStreams     = 64
+	streamSilence  = 15 * time.Second
+	streamWait     = 10 * time.Second
 	streamedAtOnce = 100
 )
 
-// entry is one event of a stream.
 type entry struct {
 	id   int64
 	body any
@@ -35,7 +34,6 @@ type stream struct {
 	read    func(eventlog.Range) ([]entry, error)
 }
 
-// isStream reports whether the caller requests a stream.
 func isStream(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == "text/event-stream" {
@@ -72,10 +70,8 @@ func newStream(c *call, changed func() <-chan struct{}, read,
 	return s, nil
 }
 
-// streams counts open streams.
 type streams struct{ open atomic.Int64 }
 
-// send sends a stream until the reader disconnects or ended is done.
 func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended <-chan struct{}) {
 	defer c.open.Add(-1)
 	if c.open.Add(1) > maxStreams {
@@ -117,7 +113,6 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	}
 }
 
-// next returns the encoded entries since the last call, if any.
 func (s *stream) next() (data []byte, err error) {
 	entries, err := s.read(eventlog.Range{After: s.after, Limit: streamedAtOnce})
 	for _, e := range entries {

@@ -13,10 +13,8 @@ import (
 
 const noTaskHint = "'tendril tasks' lists the tasks that exist"
 
-// taskRoutes handles routes about periodic tasks.
 type taskRoutes struct{ tasks *TaskOptions }
 
-// present reports whether there are tasks now.
 func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == nil || t.tasks.Any()) }
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
@@ -73,7 +71,6 @@ func (t *taskRoutes) refusal(c *call, err error) error {
 	return conflict(err)
 }
 
-// knows reports whether the task currently exists.
 func (t *taskRoutes) knows(name string) bool {
 	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task api.Task) bool { return task.Name == name })
 }

@@ -21,7 +21,7 @@ var cores = []core{
 	{pkg: "internal/observe/health"},
 	{pkg: "internal/delivery/limit"},
 	{pkg: "internal/cron/leader"},
-	{pkg: "internal/autoscale", skip: "^TestSimulation$"}, // takes a minute
+	{pkg: "internal/autoscale", skip: "^TestSimulation$"},
 	{pkg: "internal/app", files: []string{"detector"}},
 	{pkg: "internal/cron/periodic"},
 	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // outcome of messages, order, back-off
@@ -39,7 +39,6 @@ func (c core) counts(file string) bool {
 	return len(c.files) == 0 || slices.Contains(c.files, name)
 }
 
-// missing returns the core's files that do not exist.
 func (c core) missing(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.files), func(name string) bool {
 		return slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == name+".go" })

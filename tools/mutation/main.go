@@ -50,7 +50,6 @@ func run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// measure tests all mutants of a core.
 func measure(ctx context.Context, root string, c core) (result, error) {
 	start := time.Now()
 	p, err := load(root, c)

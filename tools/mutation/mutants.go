@@ -12,7 +12,6 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// mutant is a change of one operator.
 type mutant struct {
 	id   int    // from 1 in each package
 	file string // base name
@@ -24,14 +23,13 @@ type mutant struct {
 type place struct {
 	function string // or method, as Type.Method; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
-	source   string // the expression on one line
+	source   string
 }
 
 func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d %s: %s of %s", m.file, m.line, m.function, m.kind, m.source)
 }
 
-// source is a file of a core with its edits.
 type source struct {
 	path    string
 	content []byte
@@ -80,11 +78,10 @@ func load(root string, c core) (*program, error) {
 	return p, nil
 }
 
-// finder walks one file.
 type finder struct {
 	program  *program
 	source   source
-	start    token.Pos // of the file
+	start    token.Pos
 	function string
 }
 

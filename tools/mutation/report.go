@@ -17,19 +17,17 @@ const (
 	tableCellSpace = 2
 )
 
-// result holds the outcomes of a core's mutants.
 type result struct {
 	core     core
 	survived []mutant
 	unrun    []mutant
 	counts   map[outcome]int
-	ignored  int // equivalent
+	ignored  int
 	failing  []string
 	took     time.Duration
 	unused   []equivalent // entries of the list that match no surviving mutant
 }
 
-// result counts the outcomes, without equivalent mutants.
 func (c core) result(mutants []mutant, outcomes []outcome) result {
 	r := result{core: c, counts: map[outcome]int{}}
 	listed := slices.DeleteFunc(slices.Clone(equivalents), func(e equivalent) bool { return e.pkg != c.pkg })

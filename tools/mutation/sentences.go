@@ -30,8 +30,8 @@ type sentence struct {
 	Change string `yaml:"change"` // the changed behaviour, as shown in the row
 	In     string `yaml:"in"`     // package.Function or package.Type.Method
 	Find   string `yaml:"find"`   // occurs once in its body; all white space is equivalent
-	Put    string `yaml:"put"`    // replacement
-	Test   string `yaml:"test"`   // package.TestName, with /subtest
+	Put    string `yaml:"put"`
+	Test   string `yaml:"test"` // package.TestName, with /subtest
 
 	id int // from 1
 }
@@ -58,15 +58,14 @@ func readSentences(root string) ([]*sentence, error) {
 // goFile is a source file of the module that is built on this system.
 type goFile struct {
 	path    string
-	pkg     string // name, or "cmd/tendril" for a program
-	name    string // in the package clause
+	pkg     string
+	name    string
 	content []byte
 	fset    *token.FileSet
 	syntax  *ast.File
 	edits   []edit
 }
 
-// module reads the files of the module.
 func module(root string) ([]*goFile, error) {
 	var files []*goFile
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -214,7 +213,6 @@ func prepare(root string, rows []string) (sentences []*sentence, files []*goFile
 // testName is a test with its package and optional subtest.
 type testName struct{ folder, name, sub string }
 
-// whole returns the test with all its subtests.
 func (n testName) whole() testName { return testName{folder: n.folder, name: n.name} }
 
 func (s *sentence) testName() testName {

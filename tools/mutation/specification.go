@@ -18,16 +18,14 @@ import (
 	"time"
 )
 
-// trial runs the tests of sentences.
 type trial struct {
 	root, dir, overlay string
-	binaries           map[string]string // test binaries by folder
+	binaries           map[string]string
 }
 
-// judgement is the result for one sentence.
 type judgement struct {
 	outcome outcome
-	said    string // test output
+	said    string
 	took    time.Duration
 }
 
@@ -121,7 +119,6 @@ func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testNa
 	return results
 }
 
-// timed runs a test without a change.
 func (t *trial) timed(ctx context.Context, name testName) judgement {
 	start := time.Now()
 	result := t.run(ctx, 0, name, 5*time.Minute)

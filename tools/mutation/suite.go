@@ -20,12 +20,11 @@ import (
 // limits group the tests of a mutant into few processes: those below each limit run together, the others one by one.
 var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 
-// suite is the test binary of a package.
 type suite struct {
 	program *program
 	binary  string
 	flags   []string
-	tests   []test // fastest first
+	tests   []test
 	failing []string
 }
 
@@ -36,7 +35,6 @@ type test struct {
 	executes map[int]bool
 }
 
-// outcome is the result for a mutant.
 type outcome string
 
 const (

@@ -21,7 +21,7 @@ type entry struct {
 	mode int64
 	uid  int
 	data []byte
-	link string // target of a symbolic link
+	link string
 }
 
 // writeTar writes entries sorted by name, all with the same time.
@@ -47,7 +47,6 @@ func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	return archive.Close()
 }
 
-// writeArchives writes the tar.gz of each target.
 func (r *release) writeArchives(context.Context) error {
 	for _, t := range r.targets {
 		name := "tendril_" + r.version + "_" + t.String()
@@ -89,7 +88,7 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 			return nil, readErr
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file.Name(), ".gz") { // for packages
+			if strings.HasSuffix(file.Name(), ".gz") {
 				continue
 			}
 			add(path.Join(sub, file.Name()), filepath.Join(r.work, sub, file.Name()), 0o644)

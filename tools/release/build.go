@@ -55,7 +55,6 @@ func versionOf(ctx context.Context, root string, snapshot bool) (version string,
 	return m[1], at, nil
 }
 
-// build builds the binary of each target, and of this machine if it is not a target.
 func (r *release) build(ctx context.Context) error {
 	for _, t := range append([]target{here()}, r.targets...) {
 		if r.binary[t] != "" {
@@ -75,7 +74,6 @@ func (r *release) build(ctx context.Context) error {
 	return nil
 }
 
-// writeExtras writes completions and man pages into the work folder.
 func (r *release) writeExtras(ctx context.Context) error {
 	folder := filepath.Join(r.work, "completions")
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -46,7 +46,6 @@ func (r *release) writeImage(context.Context) error {
 	return r.packLayout(folder)
 }
 
-// packLayout packs the files of a layout into one archive.
 func (r *release) packLayout(folder string) error {
 	var entries []entry
 	err := filepath.WalkDir(folder, func(path string, file os.DirEntry, err error) error {

@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// release is a release being built.
 type release struct {
-	root    string // repository root
-	out     string // folder of the finished files
-	work    string // folder of intermediate files
-	version string // without v
+	root    string
+	out     string
+	work    string
+	version string
 	time    time.Time
 	targets []target
-	binary  map[target]string // paths
+	binary  map[target]string
 }
 
 // target is a platform with a binary.
@@ -120,5 +119,4 @@ func (r *release) linux() []target {
 	return slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return t.os != "linux" })
 }
 
-// here returns this machine's platform.
 func here() target { return target{runtime.GOOS, runtime.GOARCH} }

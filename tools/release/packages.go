@@ -46,7 +46,6 @@ func (r *release) writePackage(t target, format string) error {
 	return file.Close()
 }
 
-// installed maps files of the repository to installation paths.
 var installed = []struct{ from, to string }{
 	{"deploy/systemd/tendril.sysusers.conf", "/usr/lib/sysusers.d/tendril.conf"},
 	{"deploy/systemd/tendril.tmpfiles.conf", "/usr/lib/tmpfiles.d/tendril.conf"},
@@ -56,14 +55,12 @@ var installed = []struct{ from, to string }{
 	{"LICENSE", "/usr/share/doc/tendril/copyright"},
 }
 
-// completionPaths are the completion paths of each shell.
 var completionPaths = map[string]string{
 	"tendril.bash": "/usr/share/bash-completion/completions/tendril",
 	"tendril.zsh":  "/usr/share/zsh/vendor-completions/_tendril",
 	"tendril.fish": "/usr/share/fish/vendor_completions.d/tendril.fish",
 }
 
-// packageInfo describes a package for nfpm.
 func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	var contents files.Contents
 	add := func(from, to, kind string, mode os.FileMode) {

@@ -66,7 +66,6 @@ func (r *release) writeSBOM(context.Context) error {
 	return file.Close()
 }
 
-// thirdParty reads the list of third-party files and digests.
 func thirdParty(sums string) (components []cyclonedx.Component, err error) {
 	file, err := os.Open(sums)
 	if err != nil {

@@ -16,7 +16,7 @@ func (r *release) writeSums(context.Context) error {
 		return err
 	}
 	var sums strings.Builder
-	for _, file := range files { // sorted by name
+	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(r.out, file.Name()))
 		if err != nil {
 			return err

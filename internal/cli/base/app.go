@@ -65,7 +65,6 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	return opts, err
 }
 
-// optionsFor returns the options of an environment, including those common to all.
 func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts, err := upOptions(c, cfg, b, command)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.Environ, c.Version
@@ -86,7 +85,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 
 	for i := range cfg.Queues {
 		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
-			q.Target = "http://localhost" // like aws-sqsd
+			q.Target = "http://localhost"
 		}
 	}
 

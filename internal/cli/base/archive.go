@@ -82,7 +82,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
 	}
-	c.AtEnd(func() { _ = os.RemoveAll(folder) }) // leftovers are in the temporary folder
+	c.AtEnd(func() { _ = os.RemoveAll(folder) })
 
 	dir := filepath.Join(folder, bundle.ArchiveName(path))
 	if err := bundle.Unpack(path, dir); err != nil {
@@ -99,7 +99,6 @@ type renaming struct {
 	from, to []byte
 }
 
-// Write writes p with the name replaced.
 func (r *renaming) Write(p []byte) (int, error) {
 	if _, err := r.w.Write(bytes.ReplaceAll(p, r.from, r.to)); err != nil {
 		return 0, err

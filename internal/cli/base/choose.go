@@ -15,7 +15,6 @@ import (
 	"tendril/internal/config"
 )
 
-// environmentVariable names the environment, like the flag -e.
 const environmentVariable = "TENDRIL_ENVIRONMENT"
 
 // AddDataDir adds the flags that select an environment.
@@ -72,7 +71,6 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	return chooseRunning(cfg, here, running)
 }
 
-// chooseNamed returns the data directory of an environment by name, running or not.
 func chooseNamed(name string, dirs []string) (string, error) {
 	var names []string
 	for _, found := range api.Running(dirs) {

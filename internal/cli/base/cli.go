@@ -20,8 +20,7 @@ import (
 // CLI holds everything one run of the command reads and writes, so that tests can substitute it.
 type CLI struct {
 	// Name is the name the program was invoked as; "" in tests.
-	Name string
-	// Version is the program's version.
+	Name     string
 	Version  string
 	In       io.Reader
 	Out, Err io.Writer
@@ -31,8 +30,7 @@ type CLI struct {
 	// Tty and TtyIn mean that Out and In are terminals.
 	Tty, TtyIn bool
 	// Free replaces default addresses and ports in use, by option, see [environment.Options.FreePorts].
-	Free map[string]string
-	// buffers are set by [CLI.Buffer].
+	Free    map[string]string
 	buffers []*lineBuffer
 	// closers are called at the end of the command, last one first.
 	closers []func()

@@ -19,7 +19,6 @@ func Described(word, description string) string {
 	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(Plain(description))
 }
 
-// completeOption completes the value of an option according to its type.
 func completeOption(cmd *cobra.Command, o *config.Option) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	switch {
@@ -55,7 +54,6 @@ func CompleteAssignment(_ *cobra.Command, _ []string, typed string) (lines []str
 	return lines, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// valuesOf returns the possible values of an option; nil if they cannot be listed.
 func valuesOf(o *config.Option) []string {
 	if o.IsSwitch() {
 		return []string{"true", "false"}

@@ -60,7 +60,6 @@ func IsDryRun(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// plannedSteps is the JSON output of a dry run.
 type plannedSteps struct {
 	DryRun bool     `json:"dry_run"`
 	Would  []string `json:"would"`

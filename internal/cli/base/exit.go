@@ -21,7 +21,7 @@ import (
 // Exit statuses.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // any other failure
+	ExitFailed      = 1
 	ExitUsage       = 2 // invalid arguments or settings
 	ExitLate        = 3 // drain timed out and released messages
 	ExitUnreachable = 4 // queue unreachable, or access denied

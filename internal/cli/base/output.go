@@ -106,7 +106,6 @@ func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	return err
 }
 
-// printNames prints one identifier per line, skipping empty ones.
 func printNames(w io.Writer, names ...string) error {
 	for _, name := range names {
 		if name == "" {

@@ -28,7 +28,6 @@ func Behind(w io.Writer) io.Writer {
 	return w
 }
 
-// sameFile reports whether two writers write to the same file.
 func sameFile(a, b io.Writer) bool {
 	f, isFile := Behind(a).(*os.File)
 	g, also := Behind(b).(*os.File)
@@ -43,7 +42,6 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && os.SameFile(fi, gi)
 }
 
-// unreadMessage replaces dropped lines.
 const unreadMessage = "log lines dropped, output was not read"
 
 func reportJSON(w io.Writer, lines int) {
@@ -54,7 +52,6 @@ func reportPlain(w io.Writer, lines int) {
 	logging.New(logging.Options{Out: w, Format: logging.Text}).Warn(unreadMessage, "lines", lines)
 }
 
-// Limits of a [lineBuffer].
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
@@ -71,16 +68,16 @@ const (
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
-	report func(w io.Writer, lines int) // writes the line about dropped lines
+	report func(w io.Writer, lines int)
 
 	mu      sync.Mutex
 	full    [][]byte // filled portions, older than lines
 	lines   []byte
-	spare   []byte // empty portion for reuse
-	held    int    // total bytes, including the portion being written
-	left    int    // dropped lines not reported yet
-	due     bool   // lines must be written now
-	writing bool   // write is running
+	spare   []byte
+	held    int // total bytes, including the portion being written
+	left    int // dropped lines not reported yet
+	due     bool
+	writing bool
 	timer   *time.Timer
 	closed  chan struct{} // created by Close; closed when everything is written
 }
@@ -136,7 +133,6 @@ func (b *lineBuffer) flush(all bool) {
 	}
 }
 
-// write writes portions until none is due.
 func (b *lineBuffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -32,7 +32,6 @@ func PrintCells(c *CLI, l Cells) error {
 	return err
 }
 
-// printStyled prints a table with faint headings and coloured states.
 func printStyled(w io.Writer, rows [][]string) error {
 	heading := len(rows) > 0 && isHeading(rows[0])
 	var widths []int

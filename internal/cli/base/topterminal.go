@@ -86,7 +86,6 @@ const (
 	KeyInterrupt = "\x03"
 )
 
-// keySequences maps terminal input to keys.
 var keySequences = []struct{ sequence, key string }{
 	{"\x1b[A", KeyUp}, {"\x1bOA", KeyUp}, {"\x1b[B", KeyDown}, {"\x1bOB", KeyDown}, {"\x1b[5~", KeyPageUp},
 	{"\x1b[6~", KeyPageDown}, {"\x1b[H", KeyHome}, {"\x1bOH", KeyHome}, {"\x1b[1~", KeyHome}, {"\x1b[F", KeyEnd},
@@ -110,7 +109,6 @@ next:
 		if len(sent) == 1 {
 			return append(keys, KeyEscape)
 		}
-		// A sequence ends with a letter or ~.
 		end := 2
 		for end < len(sent) && !(sent[end] >= '@' && sent[end] <= '~') {
 			end++

@@ -16,12 +16,11 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// watch repeats a command's output.
 type watch struct {
 	cli      *CLI
 	cmd      *cobra.Command
 	interval time.Duration
-	block    func() error // prints the output once
+	block    func() error
 }
 
 // AddWatch adds the flags --watch and --interval to a command that prints one value.
@@ -57,7 +56,6 @@ func CheckInterval(interval time.Duration) error {
 	return nil
 }
 
-// print prints the output repeatedly until ctx ends.
 func (w *watch) print(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
@@ -149,7 +147,6 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	}
 }
 
-// watchFrame is an output with its footer.
 type watchFrame struct {
 	lines  []string
 	at     time.Time

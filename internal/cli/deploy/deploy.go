@@ -91,7 +91,6 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacing describes the version that would be replaced, or returns "".
 func replacing(all []api.AppVersion) string {
 	for i := range all {
 		if all[i].State == api.VersionLive {
@@ -114,7 +113,6 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 	return here, nil
 }
 
-// planAbort aborts the deployment in progress.
 func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 	return base.PlanOf(func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
@@ -177,7 +175,6 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	return filepath.Abs(path)
 }
 
-// explainRefusal prints the output of the failed step and returns err.
 func explainRefusal(c *base.CLI, err error) error {
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
@@ -191,7 +188,6 @@ func explainRefusal(c *base.CLI, err error) error {
 
 const deployTick = 200 * time.Millisecond
 
-// followDeployment starts a deployment and reports its progress.
 func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
 	before, err := client.Status(ctx)
@@ -285,7 +281,6 @@ folder: if the new version does not become ready, the old one keeps running (exi
 	})
 }
 
-// wouldReload lists the settings a reload would change.
 func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
 	d, err := client.Describe(ctx)
 	if err != nil {
@@ -377,7 +372,6 @@ func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
 }
 
-// drainEnvironment drains the environment and waits until its process has exited.
 func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// restarted is the JSON output of 'tendril restart'.
 type restarted struct {
 	Process string `json:"process"`
 }

@@ -38,7 +38,6 @@ var versionList = base.List[api.AppVersion]{
 	},
 }
 
-// versionText formats the number of a version, and the number it restores.
 func versionText(v *api.AppVersion) string {
 	if v.Of != 0 {
 		return fmt.Sprintf("%d (%d again)", v.Number, v.Of)
@@ -50,7 +49,7 @@ func sourceText(v *api.AppVersion) string {
 	switch {
 	case v.InPlace:
 		return v.Source + " (in place, cannot be rolled back to)"
-	case v.Folder == "" && v.State != api.VersionFailed: // a command
+	case v.Folder == "" && v.State != api.VersionFailed:
 		return v.Source
 	}
 	return filepath.Base(v.Source)

@@ -26,13 +26,11 @@ type Plan struct {
 	App, Beside bool
 	// Folder is the app's local folder, or the working folder. Command is the app's program and arguments if given.
 	// AppCommand is the line of its Procfile.
-	Folder     string
-	Command    []string
-	AppCommand string
-	// AppPort is the port of the app.
-	AppPort int
-	Runtime Runtime
-	// Image and TendrilImage are the images of the app and of tendril.
+	Folder              string
+	Command             []string
+	AppCommand          string
+	AppPort             int
+	Runtime             Runtime
 	Image, TendrilImage string
 	// Embedded means that queues are embedded. AWS means that the environment uses AWS, in Account and Region.
 	Embedded, AWS   bool
@@ -80,7 +78,7 @@ func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/
 
 // Values that are not in the settings.
 const (
-	appFolder   = "/srv/app" // in an image
+	appFolder   = "/srv/app"
 	replicas    = 2
 	maxReplicas = 20
 )
@@ -124,7 +122,6 @@ func Docker(p *Plan) []File {
 	return p.image(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
 }
 
-// image adds the other files needed to build an image of the app.
 func (p *Plan) image(first File) []File {
 	if !p.App {
 		return []File{first}
@@ -150,7 +147,6 @@ func KEDA(p *Plan) []File {
 	return []File{{Path: p.Name + "-keda.yaml", Text: newView(p).render("keda.yaml")}}
 }
 
-// view is the data of the templates.
 type view struct {
 	*Plan
 	Unit                  string
@@ -174,7 +170,6 @@ func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
 }
 
-// containerCommand returns the arguments of tendril in a container.
 func (v *view) containerCommand() []string {
 	command := append([]string{"up"}, v.Args...)
 	if v.App && len(v.Plan.Command) == 0 {
@@ -202,7 +197,7 @@ var templates = sync.OnceValue(func() *template.Template {
 func (v *view) render(name string) string {
 	var b strings.Builder
 	if err := templates().ExecuteTemplate(&b, name+".tmpl", v); err != nil {
-		panic(err) // an error in the template, covered by tests
+		panic(err)
 	}
 	return strings.TrimLeft(b.String(), "\n")
 }

@@ -20,7 +20,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// describeTimeout limits calls to AWS.
 const describeTimeout = 20 * time.Second
 
 // NewDescribe returns the command 'tendril describe'.
@@ -154,7 +153,6 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 	return nil
 }
 
-// describedFacts returns the facts of the environment as a whole.
 func describedFacts(d *api.Description) [][]string {
 	rows := base.Table{{"ENVIRONMENT", d.Environment}}
 	if d.Running {

@@ -15,7 +15,6 @@ import (
 	"tendril/internal/observe/doctor"
 )
 
-// doctorTimeout limits remote checks.
 const doctorTimeout = 25 * time.Second
 
 // NewDoctor returns the command 'tendril doctor'.
@@ -119,14 +118,13 @@ func count(all []doctor.Finding, level doctor.Level) (n int) {
 	return n
 }
 
-// printFindings prints a line per finding, followed by reason and remedy.
 func printFindings(c *base.CLI, e *doctor.Examination) {
 	about := "what 'tendril up' would run"
 	if e.Running {
 		about = "the running environment"
 	}
 	c.Printf("%s %s\n", about, base.Plain(e.Environment))
-	const below = "                                " // the column of the findings' text
+	const below = "                                "
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		c.Printf("%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))

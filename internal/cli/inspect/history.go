@@ -126,7 +126,6 @@ func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error
 
 func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
 
-// texts returns a function that prints values as lines of text.
 func texts[E any](c *base.CLI, text func(*E) string) func([]E) error {
 	return func(all []E) error {
 		for i := range all {
@@ -253,7 +252,6 @@ func processNames() func(*eventlog.Line) string {
 	}
 }
 
-// streamEnd reports the end of a stream.
 func streamEnd(c *base.CLI, err error) error {
 	if err == nil || errors.Is(err, api.ErrNotRunning) {
 		c.PrintErrln("the environment has stopped")

@@ -59,7 +59,6 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 	return cmd
 }
 
-// scaleAnswer is the JSON output of 'tendril scale'.
 type scaleAnswer struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
@@ -67,7 +66,6 @@ type scaleAnswer struct {
 	api.ScaleDecisions
 }
 
-// inputTexts formats backlog, age, busy slots and CPU.
 func inputTexts(in *api.ScaleInputs) []string {
 	if in == nil {
 		return []string{"-", "-", "-", "-"}

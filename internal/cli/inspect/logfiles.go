@@ -78,7 +78,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
 	for text.Scan() {
-		if cut { // skip the incomplete first line
+		if cut {
 			cut = false
 			continue
 		}

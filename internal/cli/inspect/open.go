@@ -52,7 +52,6 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 	return cmd
 }
 
-// openBrowser opens a link in the local browser.
 func openBrowser(c *base.CLI, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {

@@ -15,13 +15,11 @@ import (
 	"tendril/internal/config"
 )
 
-// runningEnvironment is one line of 'tendril ps'.
 type runningEnvironment struct {
-	Name    string `json:"name"`
-	Folder  string `json:"folder,omitempty"`
-	DataDir string `json:"data_dir"`
-	PID     int    `json:"pid"`
-	// State and Health come from the status; Problem is the reason if they are unknown.
+	Name     string    `json:"name"`
+	Folder   string    `json:"folder,omitempty"`
+	DataDir  string    `json:"data_dir"`
+	PID      int       `json:"pid"`
 	State    string    `json:"state,omitempty"`
 	Health   string    `json:"health,omitempty"`
 	Problem  string    `json:"problem,omitempty"`
@@ -31,7 +29,6 @@ type runningEnvironment struct {
 	Started  time.Time `json:"started_at"`
 }
 
-// psPatience limits the time to query one environment.
 const psPatience = 2 * time.Second
 
 // NewPS returns the command 'tendril ps'.
@@ -61,7 +58,6 @@ The other commands ask the environment of the working folder, else the only one 
 	return cmd
 }
 
-// knownDirectories returns the data directories in the state folder, and the one in TENDRIL_DATA_DIR.
 func knownDirectories(c *base.CLI) []string {
 	dirs := api.DataDirectories(config.StateFolder(c.Environ, os.Geteuid() == 0))
 	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {

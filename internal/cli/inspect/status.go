@@ -98,7 +98,6 @@ func printStatus(c *base.CLI, st *api.Status) error {
 	return nil
 }
 
-// healthText formats the first line: state and readiness.
 func healthText(st *api.Status) string {
 	var words []string
 	if st.State != "" {
@@ -193,7 +192,6 @@ func problemTable(problems []api.Problem) [][]string {
 	return rows
 }
 
-// stateLines describes the environment's health, latest deployment and poison messages.
 func stateLines(st *api.Status) (lines []string) {
 	if st.Health != nil {
 		lines = append(lines, "health: "+reportText(st.Health))
@@ -207,7 +205,6 @@ func stateLines(st *api.Status) (lines []string) {
 	return lines
 }
 
-// breakerLines lists queues stopped by a circuit breaker, and queues receiving for a trial.
 func breakerLines(st *api.Status) (lines []string) {
 	for _, l := range st.Limits {
 		if l.Breaker != "open" {
@@ -321,7 +318,6 @@ func limitText(l *api.Limit) string {
 	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
-// scalingText describes the desired size, its bounds and the latest decision.
 func scalingText(s *api.Scaling) string {
 	what := "processes on this machine"
 	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
@@ -329,7 +325,7 @@ func scalingText(s *api.Scaling) string {
 	switch {
 	case s.Target == config.ScaleNone:
 		return "nothing: " + base.Plain(s.Problem)
-	case s.Target == config.ScaleAuto: // planned
+	case s.Target == config.ScaleAuto:
 		what = "the group or service that it is in, else processes"
 	case isGroup:
 		what = "the group " + base.Plain(group)
@@ -393,7 +389,6 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 	return cmd
 }
 
-// reportText formats a health status with its colour, and a line per cause.
 func reportText(r *health.Report) string {
 	text := fmt.Sprintf("%s (%s)", r.Status, r.Color)
 	if !r.Since.IsZero() {
@@ -405,7 +400,6 @@ func reportText(r *health.Report) string {
 	return text
 }
 
-// printReport prints a health status after a prefix, and a line per cause.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	first, causes, _ := strings.Cut(reportText(r), "\n")
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})

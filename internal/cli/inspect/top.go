@@ -60,7 +60,6 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 	return cmd
 }
 
-// printTop prints one frame of unlimited height.
 func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
@@ -87,7 +86,6 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	return nil
 }
 
-// topLook is the state of the environment, or an error.
 type topLook struct {
 	client *api.Client
 	status api.Status
@@ -95,7 +93,6 @@ type topLook struct {
 	err    error
 }
 
-// lookTimeout limits a query or an action.
 const lookTimeout = 10 * time.Second
 
 func lookAt(ctx context.Context, client *api.Client) (look topLook) {
@@ -104,12 +101,10 @@ func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 	if look.status, look.err = client.Status(ctx); look.err != nil {
 		return look
 	}
-	// Curves are optional.
 	look.curves, _ = client.Series(ctx, "15m")
 	return look
 }
 
-// topWatch displays an environment on a terminal.
 type topWatch struct {
 	interval time.Duration
 	client   *api.Client
@@ -118,10 +113,8 @@ type topWatch struct {
 	asks     topAct // action to confirm with y, or nil
 }
 
-// topAct performs an action and returns a sentence about its result.
 type topAct func(context.Context, *api.Client) string
 
-// run displays frames until a key or a signal ends it, and restores the terminal.
 func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -219,7 +212,6 @@ func (w *topWatch) take(look topLook) {
 	w.frame.lost, w.frame.status, w.frame.curves = "", look.status, look.curves
 }
 
-// key handles a key and returns the action to perform, if any.
 func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	if asks := w.asks; asks != nil {
 		w.asks, w.frame.footer = nil, ""
@@ -259,7 +251,6 @@ func (w *topWatch) ask() {
 	}
 }
 
-// done performs an action and returns a sentence about its result.
 func (w *topWatch) done(ctx context.Context, text string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

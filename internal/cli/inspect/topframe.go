@@ -14,11 +14,10 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// topFrame is one frame of 'tendril top'.
 type topFrame struct {
 	now    time.Time
 	status api.Status
-	curves series.Curves // last 15 minutes
+	curves series.Curves
 	// lost is the reason why the values are outdated, or "".
 	lost string
 	// footer is the last line: a question, a result or the keys.
@@ -61,7 +60,6 @@ func (f *topFrame) lines(width, height int) []string {
 	return shown
 }
 
-// head renders the environment, its health and its throughput.
 func (f *topFrame) head(width int) []base.Cells {
 	st := &f.status
 	word, tone := cmp.Or(st.State, "running"), base.PlainText
@@ -114,7 +112,6 @@ func (f *topFrame) paused() (n int) {
 	return n
 }
 
-// totals renders the latest complete values of the curves, with a graph if there is room.
 func (f *topFrame) totals(width int) base.Cells {
 	c := &f.curves.Series
 	spark := func(values series.Values) string {
@@ -165,7 +162,6 @@ func shortDuration(ms float32) string {
 	return fmt.Sprintf("%.1f s", ms/1000)
 }
 
-// sparkline renders the last points, one per column.
 func sparkline(values series.Values, columns int) string {
 	values = values[max(len(values)-columns, 0):]
 	most := float32(0)
@@ -191,7 +187,6 @@ func sparkline(values series.Values, columns int) string {
 	return b.String()
 }
 
-// middle renders everything between head and footer.
 func (f *topFrame) middle(width int) (lines []base.Cells) {
 	section := func(rows topTable) {
 		if len(lines) > 0 {
@@ -325,7 +320,7 @@ func (f *topFrame) problems() topTable {
 // topTable is a table with a heading. Numeric columns are right-aligned.
 type topTable []base.Cells
 
-const topGap = 2 // columns between cells
+const topGap = 2
 
 // lines renders padded rows. If space is short the first column, a name, shrinks; the last column takes the rest.
 func (t topTable) lines(width int) []base.Cells {
@@ -367,7 +362,6 @@ func (t topTable) lines(width int) []base.Cells {
 	return all
 }
 
-// isFigure reports whether a cell is a number, percentage, age or empty.
 func isFigure(text string) bool {
 	return text == "-" || strings.Trim(text, "0123456789.%smhd") == ""
 }

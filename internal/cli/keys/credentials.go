@@ -23,12 +23,10 @@ may listen on any address, and every request must be signed, as AWS SDKs do by t
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
-// addCredentialsFile adds the option --credentials.
 func addCredentialsFile(c *base.CLI, cmd *cobra.Command) {
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
 }
 
-// credentialsFile returns the configured file.
 func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("credentials"); f.Changed {
 		return f.Value.String(), nil
@@ -109,7 +107,6 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPair prints a new key pair as environment variables.
 func printPair(c *base.CLI, p *createdPair) error {
 	_, err := c.Printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
 	if p.SessionToken != "" && err == nil {
@@ -118,7 +115,6 @@ func printPair(c *base.CLI, p *createdPair) error {
 	return err
 }
 
-// listedPair is a key pair without its secrets.
 type listedPair struct {
 	Name        string    `json:"name"`
 	AccessKeyID string    `json:"access_key_id"`
@@ -181,7 +177,6 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 	})
 }
 
-// readFailure adds an exit status to an error of the file.
 func readFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' makes the file")

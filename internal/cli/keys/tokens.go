@@ -108,7 +108,6 @@ var tokenList = base.List[tokens.Token]{
 	},
 }
 
-// timeOrNever formats a time, "never" for the zero time.
 func timeOrNever(at time.Time) string {
 	if at.IsZero() {
 		return "never"

@@ -28,7 +28,6 @@ type deadLetterQueue struct {
 	worker *api.Client
 }
 
-// deadLetterQueues are the dead-letter queues used by a command.
 type deadLetterQueues []*deadLetterQueue
 
 // findDead finds the dead-letter queue of the named queue, or the named queue itself if it is a dead-letter queue.
@@ -46,7 +45,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	for _, p := range queues {
 		g, err := deadOf(ctx, p)
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
-			continue // no dead-letter queue, or deleted
+			continue
 		}
 		if err == nil {
 			err = which.knownBy(g.queue)
@@ -55,7 +54,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 			return nil, err
 		}
 		if known[g.queue.Address()] {
-			continue // shared by several queues
+			continue
 		}
 
 		known[g.queue.Address()] = true
@@ -111,7 +110,6 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	return queues, err
 }
 
-// deadOf finds the dead-letter queue of a queue, or the queue itself if it is a dead-letter queue.
 func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	if p.Remote != nil {
 		return remoteDead(ctx, p)
@@ -119,7 +117,6 @@ func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	return embeddedDead(ctx, p)
 }
 
-// names returns the queues' names, separated by commas.
 func (d deadLetterQueues) names() string {
 	queues := make([]*target.Queue, len(d))
 	for i := range d {
@@ -136,7 +133,6 @@ func (d deadLetterQueues) count() (n int) {
 	return n
 }
 
-// collect reads the selected messages of all queues, oldest first, and releases them.
 func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.Message, error) {
 	sources := make([]messageSource, len(d))
 	for i := range d {
@@ -225,7 +221,6 @@ func noDeadLetterQueue(name string) error {
 		Hint("create a queue with one: tendril queues create NAME")
 }
 
-// contents returns the source of the queue's messages, including their origins.
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
@@ -282,7 +277,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
-		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // its state before dead-lettering
+		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
 			m.ReceiveCount += f.Receives
 			reason = f.Reason
@@ -311,7 +306,7 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	}
 	recent, err := d[i].worker.Deliveries(ctx, api.DefaultDeliveries)
 	if err != nil {
-		return reasons // the list is useful without reasons
+		return reasons
 	}
 	for _, delivery := range recent {
 		if _, newer := reasons[delivery.MessageID]; !newer && !delivery.Done() {
@@ -321,7 +316,6 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	return reasons
 }
 
-// lastFailure returns the reason of a message's last failure; "" if unknown.
 func lastFailure(m *api.Message) string {
 	if len(m.Attempts) == 0 {
 		return ""
@@ -334,7 +328,6 @@ func lastFailure(m *api.Message) string {
 	return last.Reason + ": " + line
 }
 
-// queueReason is a group of dead letters of one queue.
 type queueReason struct {
 	Queue string `json:"queue"`
 	api.ReasonGroup

@@ -35,7 +35,6 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	})
 }
 
-// findMessage finds a message in the named queue, or in any queue.
 func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, id string) (
 	client *api.Client, m api.Message, err error) {
 	if w.Queue != "" {
@@ -119,7 +118,6 @@ func newMessageDelay(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPlaced reports the new state of a message.
 func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
 	if err != nil {
 		return err

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// held is a message read from a source.
 type held struct {
 	api.Message
 	receipt string // receipt handle; "" for embedded queues
@@ -48,8 +47,7 @@ type embeddedSource struct {
 	client *api.Client
 	queue  string
 	filter api.Filter
-	// ids, if set, are looked up individually.
-	ids []string
+	ids    []string
 }
 
 func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
@@ -78,7 +76,6 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	}
 }
 
-// named reads the messages in ids one by one, skipping missing ones.
 func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
 	return func(yield func([]held, error) bool) {
 		for _, id := range p.ids {
@@ -115,12 +112,10 @@ const (
 	// holdTime is the visibility timeout of a message being inspected, unless it is released earlier.
 	holdTime = 5 * time.Minute
 	// lookTime is the time without messages after which a queue counts as empty.
-	lookTime = time.Second
-	// releaseTime limits releasing messages after an interruption.
+	lookTime    = time.Second
 	releaseTime = 10 * time.Second
 )
 
-// receiver is the queue behind a source.
 type receiver interface {
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	Delete(ctx context.Context, receipts []string) []error
@@ -133,7 +128,6 @@ type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
-	// open opens a destination: by name next to this queue, or by URL or ARN.
 	open func(ctx context.Context, reference string) (target.Sender, error)
 	// source is the destination of messages without a known source, or "".
 	source string
@@ -277,7 +271,6 @@ func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bo
 	return p.known[name], nil
 }
 
-// resend sends copies of messages and returns the accepted ones.
 func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
 	to, err := p.target(ctx, target)
 	if err != nil {
@@ -371,10 +364,9 @@ func (p *sqsSource) release(ctx context.Context) error {
 	return nil
 }
 
-// sourceOf returns the source for the selected messages of a queue.
 func sourceOf(p *target.Queue, which *selector) messageSource {
 	if p.Remote == nil {
-		sel, _ := which.selection() // validated by check
+		sel, _ := which.selection()
 		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
 	}
 	return &sqsSource{

@@ -19,7 +19,6 @@ type moveTask interface {
 	Cancel(ctx context.Context) (int64, error)
 }
 
-// embeddedTask is a task of an embedded queue.
 type embeddedTask struct {
 	queue *target.Queue
 	moved int64
@@ -44,7 +43,6 @@ func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	return t.moved, nil
 }
 
-// lookAtTask and lookAtRemoteTask are polling intervals.
 const (
 	lookAtTask       = 200 * time.Millisecond
 	lookAtRemoteTask = time.Second

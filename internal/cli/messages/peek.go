@@ -95,13 +95,11 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	return all, nil
 }
 
-// warnOfReceives warns about the effect of reading from Amazon SQS.
 func warnOfReceives(c *base.CLI, name string) {
 	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
 		"until this command ends"})
 }
 
-// collect reads the selected messages and releases them.
 func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
@@ -158,7 +156,6 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 	return c.PrintTable(rows)
 }
 
-// failureRows describes a failure recorded by tendril in an attribute.
 func failureRows(f *queue.Failure) (t base.Table) {
 	if f == nil {
 		return nil
@@ -174,7 +171,6 @@ func failureRows(f *queue.Failure) (t base.Table) {
 	return t
 }
 
-// printMessage prints a whole message, with additional rows in its table.
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	t := base.Table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
 	t.Add("receives", fmt.Sprint(m.ReceiveCount))
@@ -210,7 +206,6 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	return err
 }
 
-// printAttempts prints a message's failed deliveries with the start of each answer.
 func printAttempts(c *base.CLI, attempts []api.Attempt) error {
 	c.Printf("%s failed:\n", base.Plural(len(attempts), "attempt"))
 	for i := range attempts {
@@ -225,7 +220,6 @@ func printAttempts(c *base.CLI, attempts []api.Attempt) error {
 	return err
 }
 
-// attemptText formats an attempt as one line.
 func attemptText(a *api.Attempt) string {
 	text := fmt.Sprintf("%s  %s after %d ms", base.Moment(a.At), a.Reason, a.DurationMS)
 	if a.ReceiveCount > 0 {

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// receiveFlags are the flags of 'tendril receive'.
 type receiveFlags struct {
 	limit            int
 	wait, visibility time.Duration
@@ -77,7 +76,6 @@ func (f *receiveFlags) check(visibility bool) error {
 	return nil
 }
 
-// receiveMessages prints messages until the limit is reached or the queue is empty.
 func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *receiveFlags) error {
 	received := 0
 	for received < f.limit {

@@ -65,10 +65,8 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 	})
 }
 
-// pace is the maximum rate of a command.
 type pace struct{ limit rate.Limit }
 
-// addRate adds the flag --rate.
 func addRate(cmd *cobra.Command, done string) *pace {
 	p, text := &pace{}, ""
 	cmd.Flags().StringVar(&text, "rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
@@ -91,7 +89,6 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
 }
 
-// redriveTask moves dead letters of an embedded queue by a task, and cancels it when ctx ends.
 func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
 	sel, err := which.selection()
@@ -135,7 +132,6 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "deleted")
 }
 
-// countTime limits counting the selected messages.
 const countTime = 20 * time.Second
 
 // changesDead implements a command that processes selected dead letters and reports their number. The function would

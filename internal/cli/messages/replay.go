@@ -66,7 +66,6 @@ that may be secrets are not shown.`,
 	})
 }
 
-// messagesToReplay finds the messages, and the running environment if there is one.
 func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
 	messages []api.Message, err error) {
 	in := c.In
@@ -83,7 +82,6 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 		defer file.Close()
 		in = file
 	}
-	// Without an environment, --to is sufficient.
 	if p.client, err = c.Dial(cmd); err != nil {
 		if p.client = nil; p.to == "" {
 			return nil, err
@@ -93,7 +91,6 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 	return readMessages(in)
 }
 
-// readMessages reads exported messages, one per line.
 func readMessages(r io.Reader) (messages []api.Message, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), send.MaxLine)
@@ -119,20 +116,17 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 	return messages, nil
 }
 
-// replay posts messages.
 type replay struct {
 	c      *base.CLI
-	client *api.Client // nil if no environment runs
-	to     string      // empty for the queue's target
+	client *api.Client
+	to     string // empty for the queue's target
 	// queue is the queue for messages without one, or with a queue the environment does not receive from.
-	queue  string
-	format base.Format
-	status *api.Status
-	// posters are keyed by queue name.
+	queue   string
+	format  base.Format
+	status  *api.Status
 	posters map[string]*environment.Poster
 }
 
-// replayAnswer is the JSON output for one message.
 type replayAnswer struct {
 	MessageID  string        `json:"message_id"`
 	URL        string        `json:"url"`
@@ -149,7 +143,6 @@ func (p *replay) close() {
 	}
 }
 
-// postAll posts messages. It fails if any answer is unsuccessful.
 func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	defer p.close()
 	failed := 0
@@ -168,7 +161,6 @@ func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	return nil
 }
 
-// post posts a message, prints request and answer, and reports success.
 func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) {
 	poster, err := p.poster(ctx, p.home(m))
 	if err != nil {
@@ -233,7 +225,6 @@ func (p *replay) home(m *api.Message) string {
 	return ""
 }
 
-// poster returns the cached poster for a queue.
 func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, error) {
 	if poster := p.posters[name]; poster != nil {
 		return poster, nil
@@ -274,7 +265,6 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	return poster, nil
 }
 
-// postOptions are the options that affect a POST.
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
@@ -322,7 +312,6 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		Root: os.Geteuid() == 0})
 }
 
-// signs reports whether the environment signs POSTs for a queue.
 func (p *replay) signs(now *api.Configuration, name string) bool {
 	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
 		if o := now.Option(option); o != nil && o.Value != "" {
@@ -387,10 +376,8 @@ func splitURL(text string) (address, path string, err error) {
 	return u.String(), path, nil
 }
 
-// noID replaces a missing message ID.
 const noID = "00000000-0000-0000-0000-000000000000"
 
-// replayed returns the message as in its last delivery.
 func replayed(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,

@@ -17,10 +17,9 @@ import (
 
 // selector chooses messages of a source. The zero value selects none.
 type selector struct {
-	ids   []string
-	all   bool
-	match string
-	// attribute is NAME or NAME=VALUE; "" means any.
+	ids       []string
+	all       bool
+	match     string
 	attribute string
 	// since and until bound the time of dead-lettering, as a duration before now or a time.
 	since, until string
@@ -31,7 +30,6 @@ type selector struct {
 	allUnlessNamed bool
 }
 
-// addSelector adds the flags of a selector.
 func addSelector(cmd *cobra.Command) *selector {
 	p := &selector{}
 	cmd.Flags().BoolVar(&p.all, "all", false, "Select every message.")
@@ -39,14 +37,12 @@ func addSelector(cmd *cobra.Command) *selector {
 	return p
 }
 
-// addMatch adds the flags that narrow a selector.
 func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.match, "match", "", "Select the messages whose body contains this text.")
 	addReason(cmd, p)
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
-// addReason adds the flag --reason.
 func addReason(cmd *cobra.Command, p *selector) {
 	cmd.Flags().Func("reason", "Select those of one reason that 'tendril dead reasons' shows (embedded queue only).",
 		func(text string) error {
@@ -55,7 +51,6 @@ func addReason(cmd *cobra.Command, p *selector) {
 		})
 }
 
-// addDeadFilter adds the flags for dead letters.
 func addDeadFilter(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.attribute, "attribute", "", "Select those with this attribute: NAME, or NAME=VALUE.")
 	cmd.Flags().StringVar(&p.since, "since", "",
@@ -64,18 +59,15 @@ func addDeadFilter(cmd *cobra.Command, p *selector) {
 		"Select those dead before then: a duration such as 24h, or a time (embedded queue only).")
 }
 
-// narrow reports whether messages are selected by their properties.
 func (p *selector) narrow() bool {
 	return p.match != "" || p.attribute != "" || p.reason != nil || p.since != "" || p.until != ""
 }
 
-// isEverything reports whether every message is selected.
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
 // isTask reports whether a task of the queue can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
-// selection converts the selector for the console.
 func (p *selector) selection() (sel api.Selection, err error) {
 	sel.Match, sel.Reason = p.match, p.reason
 	sel.Attribute, sel.Value, _ = strings.Cut(p.attribute, "=")
@@ -116,7 +108,6 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// matches reports whether a message's content is selected.
 func (p *selector) matches(m *api.Message) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -184,10 +175,9 @@ func (p *selector) text() string {
 	return text
 }
 
-// selection is the progress of a selector through a source.
 type selection struct {
 	selector *selector
-	missing  map[string]bool // IDs not found yet
+	missing  map[string]bool
 	met      map[string]bool // IDs already seen
 	taken    int
 	stale    bool // the last batch contained nothing new
@@ -224,10 +214,8 @@ func (s *selection) full() bool {
 	return len(s.selector.ids) > 0 && len(s.missing) == 0 || s.selector.limit > 0 && s.taken >= s.selector.limit
 }
 
-// done reports whether the selection is complete.
 func (s *selection) done() bool { return s.full() || s.stale }
 
-// lost returns an error if IDs were not found.
 func (s *selection) lost(queueName string) error {
 	if len(s.missing) == 0 {
 		return nil
@@ -237,7 +225,6 @@ func (s *selection) lost(queueName string) error {
 		Hint("'tendril dead list' shows what it holds")
 }
 
-// portion returns the batch size for reading.
 func (p *selector) portion() int {
 	if p.limit > 0 {
 		return min(p.limit, largePortion)

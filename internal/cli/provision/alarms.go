@@ -33,7 +33,6 @@ dashboards and metrics.`,
 		newAlarmsApply(c), newAlarmsShow(c), newAlarmsDelete(c))
 }
 
-// alarmFlags are the additional flags of every subcommand.
 type alarmFlags struct {
 	file    string
 	actions []string
@@ -101,7 +100,6 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 	})
 }
 
-// stepTexts formats one line per step.
 func stepTexts(steps []alarms.Step) (texts []string) {
 	for i := range steps {
 		s := &steps[i]
@@ -114,16 +112,13 @@ func stepTexts(steps []alarms.Step) (texts []string) {
 	return texts
 }
 
-// asCloudFormation is the only template format.
 const asCloudFormation = "cloudformation"
 
-// addTemplateFormat adds the flag --format.
 func addTemplateFormat(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVar(format, "format", *format, "Print a template: cloudformation.")
 	base.Complete(cmd, "format", asCloudFormation)
 }
 
-// checkTemplateFormat validates --format.
 func checkTemplateFormat(format string) error {
 	if format != asCloudFormation {
 		return base.Usagef("%q is not a format of templates", format).Hint("use cloudformation")
@@ -170,10 +165,8 @@ way; CloudWatch is not asked then.`,
 	return cmd
 }
 
-// shownAlarm is one row of show.
 type shownAlarm struct {
 	aws.Alarm
-	// State is the state in CloudWatch, or "".
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -184,13 +177,12 @@ type shownAlarm struct {
 }
 
 type shownAlarms struct {
-	Environment string       `json:"environment"`
-	Region      string       `json:"region"`
-	Alarms      []shownAlarm `json:"alarms"`
-	// Dashboard is the dashboard's name, DashboardStatus its status as for an alarm.
-	Dashboard       string   `json:"dashboard"`
-	DashboardStatus string   `json:"dashboardStatus"`
-	LeftOut         []string `json:"leftOut,omitempty"`
+	Environment     string       `json:"environment"`
+	Region          string       `json:"region"`
+	Alarms          []shownAlarm `json:"alarms"`
+	Dashboard       string       `json:"dashboard"`
+	DashboardStatus string       `json:"dashboardStatus"`
+	LeftOut         []string     `json:"leftOut,omitempty"`
 }
 
 // statuses maps the action of a pending step to a status.
@@ -224,7 +216,6 @@ func printAlarms(c *base.CLI, shown *shownAlarms) error {
 	return c.PrintTable(rows)
 }
 
-// describeAlarms compares wanted and existing alarms.
 func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	shown := &shownAlarms{Environment: want.Environment, LeftOut: want.LeftOut, Alarms: []shownAlarm{},
 		Dashboard: alarms.DashboardName(want.Environment), DashboardStatus: "not described"}
@@ -240,7 +231,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 
 	own := *found
 	own.Foreign, own.ForeignDashboard = nil, false
-	steps, _ := alarms.Compare(want, &own, true) // only fails for foreign alarms
+	steps, _ := alarms.Compare(want, &own, true)
 	for _, s := range steps {
 		if s.Kind != "alarm" {
 			shown.DashboardStatus = statuses[s.Action]
@@ -304,7 +295,6 @@ after asking. Those of other environments and programs stay.`,
 	})
 }
 
-// deletions formats one line per deletion.
 func deletions(name string, found *alarms.Found) (texts []string) {
 	for i := range found.Alarms {
 		texts = append(texts, "delete alarm "+found.Alarms[i].Name)
@@ -334,7 +324,6 @@ func deleteAlarms(ctx context.Context, c *base.CLI, cloud *aws.CloudWatch, name 
 	return alarms.Delete(ctx, cloud, found)
 }
 
-// wantedAlarms computes the alarms of the environment described by the arguments.
 func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (
 	*aws.CloudWatch, *alarms.Set, error) {
 	opts, err := alarmSettings(c, cmd, args, f)
@@ -445,7 +434,6 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	return &set, nil
 }
 
-// alarmQueues returns the environment's queues, those on Amazon SQS with their attributes.
 func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
@@ -475,7 +463,6 @@ func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []al
 	return all, nil
 }
 
-// lookUp fills in a queue's names and its dead-letter queue.
 func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
 	found, err := sqs.Queue(ctx, reference)
 	if err != nil {

@@ -37,10 +37,8 @@ become flags in the files. Secrets never do: the files name the variables that h
 		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
 }
 
-// generateFlags are the additional flags of every subcommand.
 type generateFlags struct{ file, image, tendrilImage string }
 
-// newGenerator returns a subcommand that prints the files returned by make.
 func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
@@ -57,7 +55,6 @@ func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	return cmd
 }
 
-// placeFiles prints files or writes them to path.
 func placeFiles(c *base.CLI, made []generate.File, path string) error {
 	if path == "" {
 		return printFiles(c, made)
@@ -122,7 +119,6 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 	return nil
 }
 
-// newManifest returns a subcommand that prints the files of a plan.
 func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
 	f := &generateFlags{}
 	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
@@ -175,7 +171,6 @@ func newSystemd(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// deploymentPlan creates the plan of a deployment.
 func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if err != nil {
@@ -205,7 +200,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 			p.AppCommand = web.Command
 		}
 		if info, err := os.Stat(base.Argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
-			p.Folder = "/srv/" + s.Name // where the archive would be unpacked
+			p.Folder = "/srv/" + s.Name
 		}
 	}
 
@@ -221,7 +216,6 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	return p, nil
 }
 
-// targetOf returns the URL of the first app not run by tendril, or nil.
 func targetOf(s *config.Settings) *url.URL {
 	for i := range s.Queues {
 		if u, err := url.Parse(s.Queues[i].Target); err == nil && u.Host != "" {
@@ -254,7 +248,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 			continue
 		}
 		if p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
-			continue // deployed together with the app
+			continue
 		}
 		e, err := cfg.Explain(o.Name)
 		if err != nil {

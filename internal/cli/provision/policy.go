@@ -44,7 +44,6 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 	return policy, nil
 }
 
-// Roles of --iam.
 const (
 	RoleRun     = "run"     // the environment
 	RoleOperate = "operate" // a person running commands

@@ -96,7 +96,6 @@ func hintYes(err error, name string) error {
 	return err
 }
 
-// termination deletes an environment.
 type termination struct {
 	cli       *base.CLI
 	cfg       *config.Config
@@ -121,7 +120,7 @@ func (t *termination) open(ctx context.Context) (err error) {
 
 func (t *termination) close() {
 	if t.data != nil {
-		_ = t.data.Close() // just a lock
+		_ = t.data.Close()
 	}
 	if t.inventory != nil {
 		t.inventory.Close()

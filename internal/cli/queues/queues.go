@@ -99,7 +99,6 @@ func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Qu
 	return queues, nil
 }
 
-// remoteQueue converts an Amazon SQS queue to the console's type.
 func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
 	out.Ledger.Visible = int64(target.Number(attributes, target.VisibleCount))
@@ -124,7 +123,6 @@ var List = base.List[api.Queue]{
 	},
 }
 
-// queueNote describes a pause or a problem of a queue.
 func queueNote(q *api.Queue) string {
 	note := base.PausedText(q.Paused, q.PauseReason)
 	if problem := q.Problem(); problem != "" {

@@ -19,8 +19,8 @@ import (
 type newQueue struct {
 	name        string
 	attributes  map[string]string
-	deadLetter  string // may be ""
-	byDefault   bool   // default dead-letter queue, not added to an existing queue
+	deadLetter  string
+	byDefault   bool // default dead-letter queue, not added to an existing queue
 	maxReceives int
 }
 
@@ -70,7 +70,6 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 	})
 }
 
-// complete determines names and attributes.
 func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) error {
 	n.attributes = map[string]string{}
 	for _, text := range attributes {
@@ -117,7 +116,6 @@ func (n *newQueue) forDead() map[string]string {
 	return attributes
 }
 
-// createQueue creates a queue and, if missing, its dead-letter queue.
 func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
@@ -130,7 +128,6 @@ func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) e
 	return err
 }
 
-// queueMaker creates queues in the running environment or on Amazon SQS.
 type queueMaker struct {
 	client *api.Client
 	sqs    *aws.SQS
@@ -187,7 +184,6 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 	return made, err
 }
 
-// wouldCreate lists the missing queues.
 func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
 	is, err := m.attributes(ctx, n.name)
 	if err == nil {
@@ -217,7 +213,6 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 	return append(steps, text), nil
 }
 
-// attributes returns the attributes of a queue, given the result of create or its name.
 func (m *queueMaker) attributes(ctx context.Context, reference string) (map[string]string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)

@@ -80,7 +80,6 @@ func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *targe
 	return err
 }
 
-// confirmDeletion asks for confirmation by the number of messages.
 func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
 	return c.Confirm(fmt.Sprintf("delete queue %s with %s", name, base.Plural(messages, "message")), strconv.Itoa(messages),
 		yes)

@@ -56,7 +56,6 @@ that exists stays as it is. Nothing is installed or started.`,
 	})
 }
 
-// wouldWrite prints the missing files and returns the steps that write them.
 func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
@@ -70,7 +69,6 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 	return steps
 }
 
-// writeScaffold writes the missing files and prints the next steps.
 func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
 	c.PrintErrf("recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
@@ -92,7 +90,6 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 	return nil
 }
 
-// writeNew writes a file that must not exist.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

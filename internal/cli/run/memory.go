@@ -64,7 +64,6 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 // startEnds is the delay after which startup has certainly read its code and tables.
 const startEnds = time.Second
 
-// releaseStart releases memory used only during startup.
 func releaseStart() {
 	debug.FreeOSMemory()
 	releaseProgram()

@@ -34,7 +34,6 @@ func releaseProgram() {
 	}
 }
 
-// mapping is an address range.
 type mapping struct{ begin, end uintptr }
 
 // programMappings returns the unmodified, read-only mappings of the executable in the text of /proc/self/smaps. The
@@ -42,7 +41,7 @@ type mapping struct{ begin, end uintptr }
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string
-	var last *mapping // current mapping, if it is of the executable
+	var last *mapping
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		var m mapping

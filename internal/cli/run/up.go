@@ -114,7 +114,6 @@ func attributesOf(component, problem, hint string) []any {
 	return attrs
 }
 
-// newLogger returns a logger for a terminal, or for JSON.
 func newLogger(c *base.CLI, cfg *config.Config, text bool) *logging.Logger {
 	opts := logging.Options{Out: c.Out, Color: text && c.Color(), PerSecond: cfg.LogSample}
 	switch {
@@ -210,7 +209,6 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	return killed
 }
 
-// setQuiet toggles the pause of all queues.
 func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	switch paused, err := env.Quiet("the signal " + name); {
 	case err != nil:

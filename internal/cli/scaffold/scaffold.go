@@ -28,7 +28,6 @@ type App struct {
 	Connections int
 }
 
-// pool is the number of threads or workers of a server with a fixed number.
 const pool = 8
 
 // gunicorn returns the gunicorn command for an app. By default gunicorn has one worker that serves one request at a
@@ -63,7 +62,6 @@ func Recognize(folder fs.FS) (*App, error) {
 	return nil, errUnknown
 }
 
-// files reads a folder. Unreadable files count as missing.
 type files struct{ folder fs.FS }
 
 const maxRead = 1 << 20

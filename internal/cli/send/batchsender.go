@@ -24,7 +24,7 @@ type batchSender struct {
 	c      *base.CLI
 	to     target.Sender
 	format base.Format
-	many   bool // messages are lines of a file
+	many   bool
 	wait   bool // print IDs later, with the outcomes
 	// verbose also prints request and answer of each outcome.
 	verbose bool
@@ -34,7 +34,7 @@ type batchSender struct {
 
 	batch   []line
 	bytes   int
-	sent    []string // IDs, in order
+	sent    []string
 	refused int
 }
 
@@ -66,7 +66,6 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 	return nil
 }
 
-// failed reports the messages sent before an error.
 func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
 		o.c.PrintErrf("%s sent before this\n", base.Plural(len(o.sent), "message"))
@@ -220,7 +219,6 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 	return attemptsError(failed, running, unknown)
 }
 
-// embeddedNames returns the names of an embedded destination and its dead-letter queue.
 func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	for _, q := range client.Instance.Queues {
 		if to.Remote == nil && q.Embedded && q.Name == to.Name {
@@ -256,7 +254,6 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 	return d, last, known, nil
 }
 
-// exchangeOf returns the request and answer for a message, or nil.
 func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *api.Error
@@ -266,7 +263,6 @@ func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) 
 	return &x, err
 }
 
-// outcomeJSON is an outcome with its exchange if verbose.
 type outcomeJSON struct {
 	api.Delivery
 	Exchange *api.Exchange `json:"exchange,omitempty"`
@@ -305,7 +301,7 @@ func deliveryText(d api.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
-		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // reason for dropping the message
+		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status))
 		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
 	case d.Outcome == api.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)

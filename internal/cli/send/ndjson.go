@@ -75,11 +75,10 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: when.notBefore,
 	}
 	sent := out.ToQueue()
-	sent.Attributes, _ = queue.CutReason(sent.Attributes) // present in an export of dead letters
+	sent.Attributes, _ = queue.CutReason(sent.Attributes)
 	return sent, nil
 }
 
-// delayed is the delay of a line's message, if any.
 type delayed struct {
 	delay     *int // seconds
 	notBefore time.Time

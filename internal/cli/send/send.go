@@ -26,7 +26,7 @@ type sendFlags struct {
 	group       string
 	dedup       string
 	wait        bool
-	verbose     bool // print requests and answers
+	verbose     bool
 	timeout     time.Duration
 	format      *base.Format
 }
@@ -107,7 +107,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 	}
 
 	if input != nil {
-		c.AtEnd(func() { _ = input.Close() }) // only read
+		c.AtEnd(func() { _ = input.Close() })
 	}
 
 	p, err := target.Find(ctx, c, cmd, f.where)
@@ -146,7 +146,6 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 		}), nil
 }
 
-// wouldSend reads all messages and returns their number and size.
 func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, error]) ([]string, error) {
 	if to.Remote == nil {
 		if _, err := to.Client.Queue(ctx, to.Name); err != nil {

@@ -58,7 +58,6 @@ and terminate.`,
 	return cmd
 }
 
-// printPolicy prints the IAM policy needed by the settings.
 func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) error {
 	policy, err := provision.IamPolicy(c, cmd, args, role)
 	if err != nil || policy == nil {
@@ -67,7 +66,6 @@ func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) er
 	return c.PrintJSON(policy)
 }
 
-// checkReport is the result of 'tendril check'.
 type checkReport struct {
 	cli      *base.CLI
 	OK       bool          `json:"ok"`
@@ -76,12 +74,11 @@ type checkReport struct {
 	Problems []base.Notice `json:"problems"`
 }
 
-// checkedItem is something 'tendril up' would use.
 type checkedItem struct {
 	Kind string `json:"kind"` // such as process, queue, task, setting or property
 	Name string `json:"name"`
-	Text string `json:"text"`           // for display, includes the name
-	Next string `json:"next,omitempty"` // next runs of a task
+	Text string `json:"text"` // for display, includes the name
+	Next string `json:"next,omitempty"`
 }
 
 func (r *checkReport) add(kind, name, text string) {
@@ -110,7 +107,6 @@ func (r *checkReport) show() error {
 	return nil
 }
 
-// names returns the items as KIND/NAME.
 func (r *checkReport) names() (names []string) {
 	for _, i := range r.Items {
 		names = append(names, i.Kind+"/"+i.Name)
@@ -297,7 +293,6 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	return nil
 }
 
-// addStep adds a deployment step. Long-running processes have their own kind.
 func (r *checkReport) addStep(s bundle.Step) {
 	switch {
 	case s.Phase == bundle.PhaseStart:
@@ -311,7 +306,6 @@ func (r *checkReport) addStep(s bundle.Step) {
 	}
 }
 
-// addMachineStep adds a step that changes the machine.
 func (r *checkReport) addMachineStep(s *machine.Step) {
 	text := s.Title()
 	if s.Text != "" {

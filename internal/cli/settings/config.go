@@ -85,7 +85,6 @@ func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, erro
 	return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
 }
 
-// showConfiguration prints the blocks of the configuration page, then the other topics.
 func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 	file := shown.File
 	if !shown.Exists {

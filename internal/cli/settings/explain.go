@@ -60,11 +60,10 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 	return cmd
 }
 
-// explanations explain one option, or all that are set.
 type explanations struct {
 	options []explainedOption
-	one     bool         // a single option was requested
-	show    func() error // prints the text form
+	one     bool
+	show    func() error
 }
 
 // value returns the JSON form: an object for a single option, otherwise a list.
@@ -75,17 +74,14 @@ func (e *explanations) value() any {
 	return append([]explainedOption{}, e.options...)
 }
 
-// explainedOption is the JSON form of an explanation.
 type explainedOption struct {
 	api.DescribedOption
-	Help    string `json:"help,omitempty"`
-	Default string `json:"default,omitempty"`
-	Allowed string `json:"allowed,omitempty"`
-	// Changes are pending changes in the files.
+	Help    string             `json:"help,omitempty"`
+	Default string             `json:"default,omitempty"`
+	Allowed string             `json:"allowed,omitempty"`
 	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
-// forPrograms converts an explanation to its JSON form.
 func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOption {
 	value := func(from config.Origin, value string) api.OptionValue {
 		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
@@ -215,7 +211,6 @@ func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explan
 	return listedSettings(c, all, append(rows, otherSettings(c, b)...), nil), nil
 }
 
-// otherSettings lists the bundle's settings that are not options.
 func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	if b == nil {
 		return nil

@@ -50,7 +50,6 @@ commands and the app find it as "get-config" on their PATH.`,
 	return cmd
 }
 
-// optionHelp is the help of options that select a part of an answer.
 var optionHelp = map[string]string{
 	"key": "Print the value of this key alone.", "namespace": "Print the options of this namespace alone.",
 	"option-name": "Print the value of this option of the namespace alone.", "add-on": "Print this add-on alone.",

@@ -139,7 +139,6 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 	return ownQueue(ctx, client, ref.Name)
 }
 
-// severalQueues returns the error for an ambiguous default queue.
 func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	command := cmd.CommandPath() + " "
 	if cmd.Flags().Lookup("queue") != nil {

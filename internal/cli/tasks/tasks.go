@@ -125,7 +125,6 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// printPaused reports whether a task is paused, unless the action failed.
 func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) error {
 	if failed != nil {
 		return failed

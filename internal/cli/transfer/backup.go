@@ -84,7 +84,6 @@ What was sent after the backup is lost, and what was done since is done again.`,
 	})
 }
 
-// sayCopied reports the copied queues and damaged messages.
 func sayCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) {
 	messages := 0
 	for _, q := range queues {

@@ -123,7 +123,6 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 	return errors.Join(err, b.Close())
 }
 
-// openQueues opens the embedded queues of a stopped environment.
 func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -153,20 +152,18 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 	return b, dir, err
 }
 
-// planned is a queue to migrate.
 type planned struct {
 	Queue  string `json:"queue"`
 	Target string `json:"destination"`
 	// Exists means that the destination already has the queue. It keeps its attributes.
-	Exists bool          `json:"exists"`
-	Count  migrate.Count `json:"messages"`
-	// Attributes are the attributes for creating it.
+	Exists     bool              `json:"exists"`
+	Count      migrate.Count     `json:"messages"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	DeadLetter string            `json:"dead_letter_queue,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
 
 	maxReceives int
-	isDead      bool // dead-letter queue of another one
+	isDead      bool
 	from, to    queueEnd
 	tags        map[string]string
 }
@@ -175,7 +172,6 @@ type planned struct {
 const notCarried = "Messages get a new id, sender, time of sending and receive count; retention begins anew. " +
 	"FIFO messages keep group and order, and get a deduplication id made of their old message id."
 
-// migration is one run of the command.
 type migration struct {
 	c     *base.CLI
 	f     *migrateFlags
@@ -230,12 +226,10 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 	return p.notServed()
 }
 
-// afterSlash returns the name in a queue's name, URL or ARN.
 func afterSlash(reference string) string {
 	return base.AfterColon(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
-// names returns the requested queues.
 func (p *migration) names(ctx context.Context, names []string) ([]string, error) {
 	switch {
 	case len(names) > 0:
@@ -308,7 +302,6 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	return q, p.compare(ctx, q)
 }
 
-// tags returns the tags of a source queue.
 func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[string]string, error) {
 	if p.toSQS {
 		return p.b.Tags(name)
@@ -355,7 +348,6 @@ func (p *migration) notServed() error {
 	return nil
 }
 
-// show prints the plan.
 func (p *migration) show() error {
 	return p.f.format.Print(p.c, p.all, base.Named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
 }
@@ -430,7 +422,6 @@ func (p *migration) run(ctx context.Context) error {
 	return nil
 }
 
-// create creates the queue at the destination if it is missing.
 func (p *migration) create(ctx context.Context, q *planned) error {
 	if q.Exists {
 		return nil
@@ -465,7 +456,6 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 // migrateConcurrency is the number of concurrent calls to a standard queue.
 const migrateConcurrency = 16
 
-// move moves the messages of one queue.
 func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, error) {
 	folder := filepath.Join(p.dir, "migrate")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -500,7 +490,6 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	return result, errors.Join(err, journal.Close())
 }
 
-// print prints the result for each queue.
 func (p *migration) print(results []*migrate.Result) error {
 	names := base.Named(func(r **migrate.Result) string { return (*r).Queue })(results)
 	return p.f.format.Print(p.c, results, names, func() error { return p.printTable(results) })

@@ -20,7 +20,6 @@ import (
 type queueEnd interface {
 	migrate.Source
 	migrate.Destination
-	// attributes returns the SQS attributes of the queue.
 	attributes(ctx context.Context) (map[string]string, error)
 	address() string // for display and for the journal
 }
@@ -30,9 +29,8 @@ type queueEnd interface {
 type embeddedEnd struct {
 	b     *broker.Broker
 	name  string
-	after string // cursor of the next page
+	after string
 	ended bool
-	// arnOf returns the ARN of a queue at the destination.
 	arnOf func(name string) string
 }
 
@@ -115,7 +113,6 @@ func (e *embeddedEnd) attributes(context.Context) (map[string]string, error) {
 
 func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 
-// sqsEnd is a queue on Amazon SQS.
 type sqsEnd struct{ q *aws.Queue }
 
 const (

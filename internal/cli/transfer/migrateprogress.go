@@ -18,11 +18,10 @@ type migrateWatch struct {
 
 	mu   sync.Mutex
 	bar  *progressbar.ProgressBar
-	next time.Time // time of the next line
+	next time.Time
 	said string
 }
 
-// progressEvery is the interval of progress lines.
 const progressEvery = 10 * time.Second
 
 func newMigrateWatch(c *base.CLI, name string, total int) *migrateWatch {
@@ -35,7 +34,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	if w.bar.GetMax() < total {
 		w.bar.ChangeMax(total)
 	}
-	_ = w.bar.Set(min(sent, w.bar.GetMax())) // cosmetic
+	_ = w.bar.Set(min(sent, w.bar.GetMax()))
 	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
 		w.next = now.Add(progressEvery)
 		w.c.PrintErrf("%s: %d of %d messages sent\n", w.name, sent, total)

@@ -79,7 +79,6 @@ func CanCreate(dataDir string, t Token) error {
 	return err
 }
 
-// besides returns the existing tokens and an error if t is invalid.
 func (t *Token) besides(dataDir string) ([]stored, error) {
 	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
@@ -148,7 +147,6 @@ func List(dataDir string) ([]Token, error) {
 	return tokens, nil
 }
 
-// read returns no tokens if the file is missing.
 func read(path string) ([]stored, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +194,7 @@ func readUsed(path string) map[string]time.Time {
 
 // File holds the tokens in force and rereads the file when it changes.
 type File struct {
-	Dir string // empty for no tokens
+	Dir string
 	Log *slog.Logger
 
 	mu     sync.Mutex

@@ -21,16 +21,15 @@ var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
 }}}
 
 const (
-	shownLines     = 20 // of the app's output
-	shownProcesses = 50 // whose output is read
+	shownLines     = 20
+	shownProcesses = 50
 )
 
-// appPage lists the app's processes and their latest output, newest first.
 type appPage struct {
 	Processes  []api.Process
 	Deployment *api.Deployment
 	Poison     *api.PoisonMessages
-	Names      []choice // process filter
+	Names      []choice
 	Process    string
 	Lines      []eventlog.Line
 	// Target is set if the app is not managed by tendril.
@@ -53,7 +52,7 @@ func (v *visit) app() (any, error) {
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names)
 		for i, name := range names {
-			page.Names[i+1].Label = name // not capitalized
+			page.Names[i+1].Label = name
 		}
 	}
 	if page.Process != "" {
@@ -82,7 +81,7 @@ func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:
 		return "not ready"
-	case p.State == "waiting": // for its restart
+	case p.State == "waiting":
 		return "restarting"
 	}
 	return p.State

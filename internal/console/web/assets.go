@@ -36,7 +36,7 @@ func newAsset(name, extension, kind string, parts ...string) *asset {
 	for _, part := range parts {
 		text, err := files.ReadFile(part)
 		if err != nil {
-			panic(err) // missing embedded files are a build error
+			panic(err)
 		}
 		content.Write(text)
 		content.WriteByte('\n')
@@ -46,7 +46,6 @@ func newAsset(name, extension, kind string, parts ...string) *asset {
 		path: "/assets/" + name + "-" + hex.EncodeToString(sum[:6]) + extension}
 }
 
-// assetPath returns the path of an asset, for templates.
 func assetPath(name string) string {
 	for _, a := range assets() {
 		if a.name == name {

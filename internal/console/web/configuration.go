@@ -21,7 +21,6 @@ var configurationScreens = []screen{
 
 var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
-// configurationPage is the form with all options, or the preview of a change.
 type configurationPage struct {
 	api.Configuration
 	Off     string // why there are no settings, or ""
@@ -42,7 +41,6 @@ type configurationPage struct {
 	Unset   []string
 }
 
-// settingsSection is a titled group of rows.
 type settingsSection struct {
 	Title   string
 	Block   bool // on Elastic Beanstalk's configuration page; always open
@@ -52,18 +50,16 @@ type settingsSection struct {
 	Locked  string // why no row can be changed, or ""
 }
 
-// settingRow is an option in the form.
 type settingRow struct {
 	api.ConfigOption
-	Text     string // content of the field
-	FieldFor string // name of the field
-	Units    string // unit next to the field, or ""
+	Text     string
+	FieldFor string
+	Units    string
 	InForce  string // value until the next start, if the file already has a different one
 	Removes  bool   // set in the file, so it can be removed there
 	Problems []api.Detail
 }
 
-// Layers that affect the form.
 const (
 	layerDefault = "default"
 	layerFile    = "file"
@@ -78,7 +74,6 @@ const (
 	unsetField = "unset"
 )
 
-// configuration loads the form with all options.
 func configuration(v *visit) (any, error) {
 	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
 	page.Tabs = []choice{{Label: "All", Path: v.with("changed", ""), Chosen: !page.Changed},
@@ -105,12 +100,10 @@ func configuration(v *visit) (any, error) {
 	return page, nil
 }
 
-// Failed reports whether the form has an error.
 func (p *configurationPage) Failed() bool {
 	return len(p.Problems) > 0 || slices.ContainsFunc(p.rows(), func(r *settingRow) bool { return len(r.Problems) > 0 })
 }
 
-// Now returns the option's value in force.
 func (p *configurationPage) Now(name string) string {
 	if o := p.Option(name); o != nil {
 		return o.Value
@@ -118,10 +111,8 @@ func (p *configurationPage) Now(name string) string {
 	return ""
 }
 
-// Short reports whether the field holds a number or a word.
 func (r *settingRow) Short() bool { return r.Type != "text" && r.Type != "list" }
 
-// Query returns the query string that selects the same rows.
 func (p *configurationPage) Query() string {
 	query := url.Values{}
 	if p.Match != "" {
@@ -136,7 +127,6 @@ func (p *configurationPage) Query() string {
 	return "?" + query.Encode()
 }
 
-// arrange fills in the sections.
 func (p *configurationPage) arrange(scopes []string) {
 	version := sha256.New()
 	version.Write([]byte(p.Hash))
@@ -180,7 +170,6 @@ func (p *configurationPage) arrange(scopes []string) {
 	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
 }
 
-// row converts an option.
 func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
 	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit,
 		Removes: o.Layer == layerFile}
@@ -277,7 +266,6 @@ func (p *configurationPage) rows() (all []*settingRow) {
 	return all
 }
 
-// refuse attaches problems to their fields.
 func (p *configurationPage) refuse(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
@@ -298,7 +286,6 @@ func (p *configurationPage) refuse(refused *api.Error) {
 	}
 }
 
-// previewConfiguration answers the form with a preview of the change, or with the form and its problems.
 func previewConfiguration(v *visit) (any, error) {
 	loaded, err := configuration(v)
 	page, _ := loaded.(*configurationPage)
@@ -329,7 +316,6 @@ func previewConfiguration(v *visit) (any, error) {
 	return page, nil
 }
 
-// saveConfiguration writes the previewed change.
 func saveConfiguration(v *visit) (string, error) {
 	change := api.SettingsChange{Base: v.field("base"), Set: map[string]*string{}}
 	for name, texts := range v.r.PostForm {
@@ -367,7 +353,6 @@ func saveConfiguration(v *visit) (string, error) {
 	return text, nil
 }
 
-// listed joins up to ten names for display.
 func listed(names []string) string {
 	const most = 10
 	if len(names) > most {

@@ -29,25 +29,23 @@ var deadActs = []act{
 	{"/messages/{id}/edit", sendEdited},
 }
 
-// deadPage shows a dead-letter queue: groups by reason, and a page of the filtered messages.
 type deadPage struct {
 	Queue    string
-	Queues   []choice // all dead-letter queues if there are several
-	Targets  []string // possible destinations
+	Queues   []choice
+	Targets  []string
 	Task     *api.MoveTask
 	Groups   []reasonGroup
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64  // newest message when the page was rendered, limiting bulk actions
-	Hidden   bool   // bodies are hidden
-	Show     string // page with bodies
+	Through  int64 // newest message when the page was rendered, limiting bulk actions
+	Hidden   bool
+	Show     string
 	First    string
 	Next     string
 	OnSQS    bool
 }
 
-// reasonGroup is a group and the link that opens or closes it.
 type reasonGroup struct {
 	api.ReasonGroup
 	Path   string
@@ -64,23 +62,20 @@ type deadFilter struct {
 	// Reason is a group's reason. ByReason distinguishes the group without a reason from no group.
 	Reason   string
 	ByReason bool
-	Bodies   bool // show bodies
+	Bodies   bool
 }
 
-// readDeadFilter parses a query or a form.
 func readDeadFilter(values url.Values) deadFilter {
 	text := func(name string) string { return strings.TrimSpace(values.Get(name)) }
 	return deadFilter{Match: text("match"), Attribute: text("attribute"), Since: text("since"), Until: text("until"),
 		Reason: values.Get("reason"), ByReason: values.Has("reason"), Bodies: text("body") == "1"}
 }
 
-// Any reports whether the filter excludes any message.
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
 // Search reports whether the filter has criteria other than a group.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
-// selection converts the filter for the API.
 func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
 	sel.Attribute, sel.Value, _ = strings.Cut(f.Attribute, "=")
@@ -107,7 +102,6 @@ func utcTime(text string) (at time.Time, err error) {
 		Hint: "write it as 2006-01-02T15:04, in UTC"}
 }
 
-// query returns the query string for the queue with this filter.
 func (f deadFilter) query(queue string) string {
 	query := url.Values{"queue": {queue}}
 	for name, value := range map[string]string{"match": f.Match, "attribute": f.Attribute, "since": f.Since,
@@ -188,7 +182,6 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	p.Through = newest(queues, p.Queue)
 }
 
-// newest returns the position of a queue's newest message; 0 if there is none.
 func newest(queues []api.Queue, name string) int64 {
 	for _, q := range queues {
 		if q.Name == name {
@@ -198,7 +191,6 @@ func newest(queues []api.Queue, name string) int64 {
 	return 0
 }
 
-// group fills in the groups with links that open them, or close the chosen one.
 func (p *deadPage) group(groups []api.ReasonGroup) {
 	most := 1
 	for _, g := range groups {
@@ -237,7 +229,6 @@ type chosen struct {
 	sel    api.Selection
 }
 
-// chosenOf parses the form of the dead-letter page.
 func chosenOf(values url.Values) (c chosen, err error) {
 	c = chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
 	switch values.Get("which") {
@@ -311,7 +302,6 @@ func redrive(v *visit) (string, error) {
 	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
 
-// bulkPage asks to confirm a redrive or a deletion of dead letters.
 type bulkPage struct {
 	chosen
 	Deletes bool
@@ -322,7 +312,6 @@ type bulkPage struct {
 	Back    string
 }
 
-// longCount limits counting the messages of a filter before an action.
 const longCount = 20 * time.Second
 
 func loadBulk(deletes bool) func(*visit) (any, error) {
@@ -343,7 +332,7 @@ func loadBulk(deletes bool) func(*visit) (any, error) {
 			return page, nil
 		}
 		c.sel.Through = page.Through
-		v.api.Bodies = true // needed for the count only
+		v.api.Bodies = true
 		if page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount); err != nil || c.Filter.Any() {
 			return page, err
 		}
@@ -373,17 +362,16 @@ func deleteDead(v *visit) (string, error) {
 	return "Deleting " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
 
-// editPage is the form to edit and redrive a dead letter.
 type editPage struct {
 	api.Message
 	AttributesText string
 	Targets        []string
-	Target         string // its source queue
+	Target         string
 	FIFO           bool
 }
 
 func loadEdit(v *visit) (any, error) {
-	v.api.Bodies = true // editing requires the body
+	v.api.Bodies = true
 	m, err := v.api.Message(v.ctx, v.query("queue"), v.name("id"))
 	if err != nil {
 		return nil, err

@@ -67,16 +67,13 @@ func (v *visit) patiently(underWay string, begin func(context.Context) (string, 
 	}
 }
 
-// shownDeployments is the number of deployment events on the page.
 const shownDeployments = 20
 
-// deploymentsPage lists the app's versions and deployment events, newest first.
 type deploymentsPage struct {
-	// NoApp explains why there are no versions, or is "".
 	NoApp    string
 	Versions []api.AppVersion
-	Live     *api.AppVersion // nil if no version serves
-	Latest   *api.Deployment // may be nil
+	Live     *api.AppVersion
+	Latest   *api.Deployment
 	Events   []eventlog.Event
 }
 

@@ -12,12 +12,11 @@ import (
 
 var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events}}
 
-// eventsPage is a page of events, newest first.
 type eventsPage struct {
 	Kinds       []choice
 	Kind, Match string
 	Events      []eventlog.Event
-	First, Next string // links to the first page and to older events, or ""
+	First, Next string
 }
 
 func (v *visit) events() (any, error) {
@@ -36,7 +35,6 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// choices returns links that set a parameter of the page to each value, or remove it.
 func (v *visit) choices(name, all string, values []string) []choice {
 	list := []choice{{Label: all, Path: v.with(name, ""), Chosen: v.query(name) == ""}}
 	for _, value := range values {

@@ -36,18 +36,17 @@ type frame struct {
 	Title   string
 	Path    string // with query; forms return to it
 	Live    string // URL of the live stream, or ""
-	Entry   string // selected navigation entry
+	Entry   string
 	Entries []entry
-	Counts  map[string]count // by navigation entry
+	Counts  map[string]count
 	Status  *api.Status
 	Health  health.Status
 	Result  *result
 	Now     time.Time
-	Paused  int // paused queues
-	// Form holds the submitted fields, Action the form's address.
-	Form   url.Values
-	Action string
-	Data   any
+	Paused  int
+	Form    url.Values
+	Action  string
+	Data    any
 }
 
 // count is a number next to a navigation entry. Attention highlights it.
@@ -95,7 +94,6 @@ func (v *visit) frame() *frame {
 	return f
 }
 
-// deadLetterQueues returns the names of queues used as dead-letter queues.
 func deadLetterQueues(queues []api.Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {

@@ -12,7 +12,6 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// functions are the template functions.
 var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago, "in": in,
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
@@ -90,7 +89,6 @@ func milliseconds(ms int64) string {
 	return age(time.Duration(ms) * time.Millisecond)
 }
 
-// exact formats a time in UTC, to the second.
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // since formats the time elapsed, with the exact time on hover; "–" for the zero time.
@@ -109,7 +107,6 @@ func ago(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t))+" ago")
 }
 
-// in formats a future time as the time remaining.
 func in(t time.Time) template.HTML {
 	switch left := time.Until(t); {
 	case t.IsZero():
@@ -132,7 +129,6 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// size formats a number of bytes.
 func size(count any) string {
 	n, _ := count.(int64)
 	if small, is := count.(int); is {
@@ -176,10 +172,8 @@ func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 
-// maxPreview is the length of a body preview in characters.
 const maxPreview = 120
 
-// preview returns the start of a text on one line.
 func preview(text string) string {
 	n := 0
 	for i := range text {
@@ -193,13 +187,11 @@ func preview(text string) string {
 // colours matches escape sequences for colours and terminal titles. Log lines contain them in escaped form.
 var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m|\\x1b\][^\\]*\\a`)
 
-// before returns the part of a text before a separator.
 func before(text, separator string) string {
 	first, _, _ := strings.Cut(text, separator)
 	return first
 }
 
-// uncoloured removes colours from a log line.
 func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
 
 func oneLine(text string) string {
@@ -211,7 +203,6 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// words formats the name of a state.
 func words(state string) string {
 	if state == "visible" {
 		return "waiting"
@@ -228,7 +219,6 @@ func exactCount(n any) string {
 	return digits
 }
 
-// queueName returns the queue's name in an ARN.
 func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 // shortID returns the first group of an ID, enough to distinguish rows.

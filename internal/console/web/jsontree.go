@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	maxTreeDepth = 32    // displayed levels
-	maxTreeNodes = 2_000 // displayed values
-	openDepth    = 3     // initially open levels
-	openMembers  = 50    // maximum members of an initially open value
+	maxTreeDepth = 32
+	maxTreeNodes = 2_000
+	openDepth    = 3
+	openMembers  = 50 // maximum members of an initially open value
 )
 
 // jsonNode is a value of a JSON document, rendered as a foldable tree.
@@ -24,7 +24,6 @@ type jsonNode struct {
 	Cut        bool // Nodes may be incomplete
 }
 
-// Brackets returns the brackets of an object or array.
 func (n *jsonNode) Brackets() string {
 	if n.Kind == "object" {
 		return "{}"
@@ -32,10 +31,8 @@ func (n *jsonNode) Brackets() string {
 	return "[]"
 }
 
-// Folds reports whether the value can be folded.
 func (n *jsonNode) Folds() bool { return len(n.Nodes) > 0 || n.Cut }
 
-// Members describes the number of members.
 func (n *jsonNode) Members() string {
 	noun := map[string]string{"object": "field", "array": "item"}[n.Kind]
 	switch {
@@ -47,7 +44,6 @@ func (n *jsonNode) Members() string {
 	return plural(len(n.Nodes), noun)
 }
 
-// treeReader builds the tree of a document.
 type treeReader struct {
 	decoder *json.Decoder
 	left    int  // values that may still be added
@@ -117,10 +113,9 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 		r.cut = true
 		return
 	}
-	_, _ = r.decoder.Token() // closing bracket
+	_, _ = r.decoder.Token()
 }
 
-// skip reads to the end of the current object or array.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()

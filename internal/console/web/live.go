@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	maxStreams = 64               // concurrent live pages
-	liveEvery  = time.Second      // rendering interval
-	aliveEvery = 15 * time.Second // keep-alive interval for proxies
-	writeWait  = 10 * time.Second // per event; slower readers are disconnected
+	maxStreams = 64
+	liveEvery  = time.Second
+	aliveEvery = 15 * time.Second
+	writeWait  = 10 * time.Second
 )
 
 // found is a handler that identifies the screen of a live page.
@@ -86,7 +86,7 @@ type stream struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	id   int
-	last []byte // last event sent
+	last []byte
 	sent time.Time
 }
 

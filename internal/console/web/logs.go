@@ -13,12 +13,11 @@ import (
 
 var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs}}
 
-// logsPage is a page of log lines, newest first.
 type logsPage struct {
 	Processes, Levels     []choice
 	Process, Level, Match string
 	Lines                 []eventlog.Line
-	First, Next           string // as in eventsPage
+	First, Next           string
 }
 
 func (v *visit) logs() (any, error) {

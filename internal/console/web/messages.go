@@ -50,19 +50,18 @@ var messageActs = []act{
 
 var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
 
-// messagePage shows a message, with its body in one of several forms.
 type messagePage struct {
 	api.Message
 	Forms    []choice
 	Form     string
-	Text     string    // body in the chosen form
-	Tree     *jsonNode // instead of Text
-	Whole    bool      // Tree is complete
-	MaxTries int       // receives before dead-lettering; 0 without a dead-letter queue
+	Text     string
+	Tree     *jsonNode
+	Whole    bool // Tree is complete
+	MaxTries int  // receives before dead-lettering; 0 without a dead-letter queue
 	Dead     bool
-	Targets  []string  // possible destinations
-	Timeline []attempt // newest first
-	Show     string    // link that reveals a hidden body
+	Targets  []string
+	Timeline []attempt
+	Show     string
 	// Curl and Send are commands that post the body to the app and send it to the queue again; "" if the body is too
 	// long.
 	Curl, Send string
@@ -107,7 +106,6 @@ func (v *visit) message() (any, error) {
 // maxArgument limits the body in a command: Linux allows arguments of less than 128 KiB.
 const maxArgument = 127 << 10
 
-// curlCommand returns a command that posts a body to the app; "" if the target is not a URL.
 func curlCommand(target, body string) string {
 	if u, err := url.Parse(target); err != nil || !strings.HasPrefix(u.Scheme, "http") {
 		return ""
@@ -115,7 +113,6 @@ func curlCommand(target, body string) string {
 	return "curl -i --data-raw " + terminal.ShellWord(body) + " " + terminal.ShellWord(target)
 }
 
-// sendCommand returns a command that sends a body to a queue.
 func sendCommand(queue, body string) string {
 	if body == "-" { // as an argument, it means standard input
 		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
@@ -147,7 +144,6 @@ func (p *messagePage) chooseForm(v *visit) {
 	}
 }
 
-// Raw returns the link to the body as text.
 func (p *messagePage) Raw() string {
 	for _, form := range p.Forms {
 		if form.Label == "Text" {
@@ -157,7 +153,6 @@ func (p *messagePage) Raw() string {
 	return ""
 }
 
-// attempt formats a failed delivery.
 type attempt struct{ api.Attempt }
 
 // Sign returns the status, or the outcome if there is no status or it is 200, as for a failed function.
@@ -168,7 +163,6 @@ func (a attempt) Sign() string {
 	return a.Outcome
 }
 
-// Words explains the failure.
 func (a attempt) Words() string {
 	switch {
 	case a.Status >= 500:
@@ -187,10 +181,8 @@ func (a attempt) Words() string {
 	return "The delivery " + a.Outcome + "."
 }
 
-// Waits reports whether the next attempt is still due.
 func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
 
-// Summary describes the failure in one line.
 func (a attempt) Summary() string {
 	if line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n"); a.Status != 0 && line != "" {
 		return preview(a.Sign() + " " + line)
@@ -198,7 +190,6 @@ func (a attempt) Summary() string {
 	return preview(cmp.Or(a.Reason, a.Sign()))
 }
 
-// lastAttempt returns the latest attempt, or nil.
 func lastAttempt(all []api.Attempt) *attempt {
 	if len(all) == 0 {
 		return nil

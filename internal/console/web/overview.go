@@ -26,10 +26,9 @@ var environmentActs = []act{
 	}},
 }
 
-// overview is the start page.
 type overview struct {
 	Causes   []health.Cause
-	Since    time.Time // start of the current health status
+	Since    time.Time
 	Dead     []deadQueue
 	Paused   []queueRow
 	Queues   []queueRow
@@ -37,7 +36,6 @@ type overview struct {
 	Problems []api.Problem
 }
 
-// deadQueue summarizes a dead-letter queue with messages.
 type deadQueue struct {
 	Queue string
 	Count int64
@@ -45,17 +43,16 @@ type deadQueue struct {
 	Since time.Time        // oldest message; zero if unknown
 }
 
-// queueRow is a queue in a table, with its worker.
 type queueRow struct {
 	api.Queue
 	Dead         bool // used as dead-letter queue
 	Worker       *api.Worker
 	FailingShare float64 // share of failed deliveries since startup, 0 to 1
-	DeadLetters  int64   // in its dead-letter queue
+	DeadLetters  int64
 	State        string
-	Reason       string         // reason for the state
+	Reason       string
 	Traffic      series.Traffic // last 15 minutes; empty if unknown
-	Spark        *sparkline     // Traffic as a graph, or nil
+	Spark        *sparkline
 }
 
 const (
@@ -126,7 +123,6 @@ func (v *visit) queueRows() []queueRow {
 	return rows
 }
 
-// work adds the worker's state.
 func (q *queueRow) work(w *api.Worker) {
 	q.Worker, q.FailingShare = w, w.FailingShare()
 	q.State, q.Reason = w.State()

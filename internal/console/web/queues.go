@@ -30,21 +30,17 @@ var queueActs = []act{
 	}},
 }
 
-// pageSize is the number of rows of a list.
 const pageSize = 50
 
-// queuePage shows a queue and a page of its messages.
 type queuePage struct {
-	Queue queueRow
-	// Filter comes from the URL; States are links that select a state.
+	Queue    queueRow
 	Filter   api.Filter
 	States   []choice
 	Messages []api.Message
-	First    string // link to the first page; "" on it
-	Next     string // link to the next page, or ""
+	First    string
+	Next     string
 }
 
-// choice is a link that sets one parameter of the page.
 type choice struct {
 	Label, Path string
 	Chosen      bool
@@ -100,7 +96,6 @@ func noQueue(name string) error {
 	return &api.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
 }
 
-// outgoing returns the message entered in a form.
 func (v *visit) outgoing() (api.Outgoing, error) {
 	// Forms end lines with CR and LF.
 	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
@@ -114,7 +109,6 @@ func (v *visit) outgoing() (api.Outgoing, error) {
 	return out, nil
 }
 
-// send sends the message entered in the form.
 func (v *visit) send() (string, error) {
 	out, err := v.outgoing()
 	if err != nil {
@@ -134,7 +128,6 @@ func (v *visit) send() (string, error) {
 	return "Sent as " + sent[0].ID + ".", sent[0].Err
 }
 
-// purge removes all messages after confirmation by the queue's name.
 func (v *visit) purge() (string, error) {
 	name := v.name("name")
 	if v.field("confirm") != name {

@@ -14,14 +14,12 @@ var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scalin
 type scalingPage struct {
 	Scaling *api.Scaling
 	api.ScaleDecisions
-	// Backlog, Oldest and Desired are the values for external scalers.
 	Backlog int64
 	Oldest  time.Duration
 	Desired int
-	Ready   int              // number able to work
-	Last    *api.ScaleInputs // of the latest decision, or nil
-	// None explains why there is nothing to display, or is "".
-	None string
+	Ready   int
+	Last    *api.ScaleInputs
+	None    string
 }
 
 func (v *visit) scaling() (any, error) {
@@ -56,7 +54,6 @@ func measured(value *float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.0f %s", *value, unit))
 }
 
-// sizes describes the scaling target.
 func sizes(target string) string {
 	kind, name, found := strings.Cut(target, ":")
 	switch {

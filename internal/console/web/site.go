@@ -34,11 +34,10 @@ type Site struct {
 	results results
 }
 
-// screen is a page.
 type screen struct {
 	path  string // http.ServeMux pattern without the method
-	entry string // navigation entry
-	view  string // template name without .html
+	entry string
+	view  string
 	// load returns the .Data of the template, read from the API.
 	load func(*visit) (any, error)
 	// form marks a page that answers a form. The form's field back names the previous page.
@@ -47,14 +46,12 @@ type screen struct {
 	still bool
 }
 
-// act is an action of a form. It redirects to a page.
 type act struct {
 	path string
 	// do calls the API and returns a sentence describing the result.
 	do func(*visit) (done string, err error)
 }
 
-// screens and acts make up the site.
 var (
 	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, deadScreens, taskScreens, appScreens,
 		deploymentScreens, scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
@@ -128,7 +125,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// answer answers a form with a page.
 func (s *Site) answer(w http.ResponseWriter, v *visit) {
 	if err := parseForm(w, v.r); err != nil {
 		s.fail(w, v, err)
@@ -174,7 +170,6 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	return page, nil
 }
 
-// fail answers with an error page.
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	status, name := http.StatusInternalServerError, "error"
 	refused := (*api.Error)(nil)
@@ -196,7 +191,6 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	s.answerWith(w, v, name, status)
 }
 
-// answerWith answers with a page whose data are loaded.
 func (s *Site) answerWith(w http.ResponseWriter, v *visit, name string, status int) {
 	page, err := s.execute(view(name), v, "page")
 	if err != nil {

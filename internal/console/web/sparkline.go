@@ -50,14 +50,13 @@ func perSecond(v series.Values) string {
 }
 
 const (
-	sparkWidth, sparkHeight = 100, 20 // viewBox of a sparkline
-	sparkColumns            = 60      // points drawn
+	sparkWidth, sparkHeight = 100, 20
+	sparkColumns            = 60
 )
 
-// sparkline is a graph of a queue's last 15 minutes.
 type sparkline struct {
-	In, Out string // SVG path data
-	Words   string // text alternative
+	In, Out string
+	Words   string
 }
 
 // sparklineOf draws the completed periods; nil if all are unknown.

@@ -26,7 +26,6 @@ var taskActs = []act{
 	}},
 }
 
-// shownOutcomes is the number of runs displayed per task.
 const shownOutcomes = 30
 
 // tasksPage lists the periodic tasks. Status is nil if there are none.
@@ -35,7 +34,6 @@ type tasksPage struct {
 	Rows   []taskRow
 }
 
-// taskRow is a task with its last runs, oldest first.
 type taskRow struct {
 	api.Task
 	Strip []api.TaskRun
@@ -63,7 +61,6 @@ func (v *visit) tasks() (any, error) {
 	return page, nil
 }
 
-// taskPage is a task with its last runs, newest first.
 type taskPage struct {
 	api.Task
 	Leader api.Leader
@@ -85,7 +82,6 @@ func (v *visit) task() (any, error) {
 		Hint: "choose one of the list"}
 }
 
-// runState returns the outcome of a run in one word.
 func runState(run api.TaskRun) string {
 	switch {
 	case run.Skipped != "":

@@ -17,7 +17,7 @@ import (
 // visit is a request for a page, or one refresh of its live stream.
 type visit struct {
 	site   *Site
-	screen *screen // may be nil
+	screen *screen
 	r      *http.Request
 	ctx    context.Context
 	api    *api.Client
@@ -27,14 +27,13 @@ type visit struct {
 	result *result
 	title  string // page title; defaults to the entry
 	entry  string // navigation entry; defaults to the screen's
-	Data   any    // data for the template
+	Data   any
 }
 
 func newVisit(s *Site, sc *screen, r *http.Request) *visit {
 	return &visit{site: s, screen: sc, r: r, ctx: r.Context(), api: s.opts.Client(r), now: time.Now()}
 }
 
-// load reads the status for the frame and the screen's data.
 func (v *visit) load() (err error) {
 	if v.status, err = v.api.Status(v.ctx); err != nil {
 		return err
@@ -52,13 +51,10 @@ func (v *visit) path() string {
 	return v.r.URL.RequestURI()
 }
 
-// name returns a path value.
 func (v *visit) name(wildcard string) string { return v.r.PathValue(wildcard) }
 
-// query returns a query parameter.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
-// field returns a form field.
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 
 // number returns a form field as a whole number; 0 if it is empty.
@@ -92,9 +88,8 @@ func (v *visit) with(name, value string) string {
 // result is the outcome of the last action, shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
-	// Request is the ID of the failed request.
-	Request string
-	until   time.Time // expiry
+	Request            string
+	until              time.Time
 }
 
 // results holds pending results by caller. They are not in a cookie, because any port of the host could set it.
@@ -103,10 +98,8 @@ type results struct {
 	byWho map[string]*result
 }
 
-// resultLifetime is how long a result waits for the following page.
 const resultLifetime = 30 * time.Second
 
-// put stores the result of an action and drops expired ones.
 func (s *results) put(who string, r *result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +166,6 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	http.Redirect(w, r, ownPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// who returns the caller's name for the API; "" if unknown.
 func (v *visit) who() string {
 	c, err := v.api.Caller(v.ctx)
 	if err != nil {
@@ -192,12 +184,11 @@ func ownPath(back string) string {
 	return back
 }
 
-// problem is an error for display.
 type problem struct {
 	Status        int
 	Message, Hint string
-	Request       string // request ID
-	NoKey         bool   // the session key is missing
+	Request       string
+	NoKey         bool
 }
 
 func problemOf(err error) problem {

@@ -35,7 +35,6 @@ type shadow struct {
 	pending []pendingWrite
 }
 
-// pendingWrite is an unsynced write or truncation.
 type pendingWrite struct {
 	offset   int64
 	data     []byte
@@ -68,7 +67,6 @@ func (f *FS) before(op, path string) int32 {
 	return f.fail(op, path, f.calls)
 }
 
-// note records a completed write.
 func (f *FS) note(path string, w pendingWrite) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +207,6 @@ type system struct {
 	open uintptr
 }
 
-// faultFile is an open file.
 type faultFile struct {
 	fs       *FS
 	path     string

@@ -37,7 +37,6 @@ func (c contained) Run() (code int) {
 	return c.tests.Run()
 }
 
-// contain sets environment variables to the folder.
 func contain(dir string, variables []string) error {
 	// Like /tmp: some tests run as root start processes of other users that write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
@@ -71,7 +70,7 @@ func contain(dir string, variables []string) error {
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {
-		_ = json.Unmarshal(out, &set) // without Go, tests build nothing
+		_ = json.Unmarshal(out, &set)
 	}
 	if versions := filepath.Join(os.Getenv("HOME"), ".pyenv"); os.Getenv("PYENV_ROOT") == "" {
 		if _, err := os.Stat(versions); err == nil {

@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// mostLines is the number of lines shown by a failing test.
 const mostLines = 40
 
 // Output stores a process's output. Its String method returns the last forty lines.

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Missing skips a test because what is not available, or fails it if peers are required. install explains how to get it.
+// Missing skips a test that requires what, or fails it if peers are required. install explains how to get it.
 func Missing(t testing.TB, what, install string) {
 	t.Helper()
 	if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
@@ -63,7 +63,6 @@ func PythonProgram(t testing.TB, install, name string) (path string) {
 	return path
 }
 
-// pythonHelp explains how to install Python packages.
 func pythonHelp(variable, install string) string {
 	return "python3 -m venv venv && venv/bin/pip install '" + install + "', and set " + variable +
 		"=$PWD/venv/bin/python"
@@ -75,7 +74,6 @@ func QueryPython(t testing.TB, install string, modules ...string) (path string) 
 	return python(t, "TENDRIL_PYTHON_QUERY", "", install, modules)
 }
 
-// python returns the interpreter in an environment variable.
 func python(t testing.TB, variable, fallback, install string, modules []string) (path string) {
 	t.Helper()
 	help := pythonHelp(variable, install)

@@ -79,7 +79,6 @@ func Dynalite(t testing.TB) (endpoint string) {
 		"--createTableMs", "0", "--updateTableMs", "0", "--deleteTableMs", "0"), port)
 }
 
-// pythonVersion returns the version of an installed package, or Python's error message.
 func pythonVersion(python, name string) string {
 	out, _ := exec.Command(python, "-c",
 		"import importlib.metadata as m; print(m.version('"+name+"'))").CombinedOutput()
@@ -104,11 +103,11 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = server.Wait() // killed below
+		_ = server.Wait()
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // it may have exited already
+		_ = server.Process.Kill()
 		<-ended
 	})
 	const patience = 2 * time.Minute // Java starts slowly on a busy machine
