@@ -75,19 +75,18 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// recommended is a recommendation of a size, some seconds ago.
 func recommended(ago time.Duration, size float64) recommendation {
 	return recommendation{at: time.Unix(1_800_000_000, 0).Add(-ago), exact: size, size: int(size), whole: true}
 }
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.complete() // 20 s, and 5 min
+	p := Policy{}.complete() // 20 s and 5 min
 	const s = time.Second
 	for _, c := range []struct {
 		name string
-		ages []time.Duration // of those before one of now
-		want int             // with that
+		ages []time.Duration // before now
+		want int
 	}{
 		{"none before", nil, 1},
 		{"the longest gap", []time.Duration{300 * s, 150 * s}, 3},
@@ -112,7 +111,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		all         []recommendation
-		least, most time.Duration // ages of those chosen
+		least, most time.Duration // ages of the results
 		covered     bool
 	}{
 		{"the first of two", []recommendation{recommended(10*s, 1), recommended(0, 2)}, 10 * s, 0, false},
@@ -146,7 +145,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	}
 }
 
-// What tracking says names the measure that decided, and what is missing.
+// Reasons name the deciding measure and missing measures.
 func TestSentencesOfTracking(t *testing.T) {
 	t.Parallel()
 	p := Policy{MaxSize: 20, TargetBacklog: 5}
@@ -181,7 +180,7 @@ func TestSentencesOfTracking(t *testing.T) {
 	}
 }
 
-// Thresholds and targets may be reached exactly.
+// Values equal to thresholds and targets are within them.
 func TestTriggerAtItsBounds(t *testing.T) {
 	t.Parallel()
 	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: -1,
@@ -238,7 +237,7 @@ func TestTriggerAtItsBounds(t *testing.T) {
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
 	})
 	t.Run("a smaller size just at the target", func(t *testing.T) {
-		in := measured(5, 1800) // 600 for each of three
+		in := measured(5, 1800) // 600 per process
 		in.Busy = of(56.25)     // 75 % of three
 		s := newPolicyScript(t, cpu, 4)
 		s.want(s.run(in, time.Hour), ruleIn, 3)

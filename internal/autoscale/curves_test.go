@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// judge says why a change of size went the wrong way; "" when it did not. In
-// is wrong when the load of the last minute, at its least, or what waits would
-// need what is taken away; out is wrong when twice the load of the last
-// minutes, at its most, and what waits would fit into what there was.
+// judge returns why a change of size was wrong, or "". A scale-in is wrong if the minimum load of the last minute or
+// the backlog needs the removed processes. A scale-out is wrong if twice the maximum load of the last minutes and the
+// backlog fit the previous size.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -33,7 +32,7 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// services are the service times of the ten variants of each family.
+// services returns the service times of the ten variants of each family.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -42,7 +41,7 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// pulse is high between from and to, and low elsewhere.
+// pulse is high between from and to.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {
@@ -52,7 +51,6 @@ func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// wave rises and falls once in a length.
 func wave(low, high float64, length time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		return low + (high-low)*(1-math.Cos(2*math.Pi*t.Seconds()/length.Seconds()))/2
@@ -64,7 +62,6 @@ func shaken(load func(time.Duration, *rand.Rand) float64, spread float64) func(t
 	return func(t time.Duration, r *rand.Rand) float64 { return load(t, r) * (1 + spread*r.NormFloat64()) }
 }
 
-// ramp rises for a time, stays, and falls.
 func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		switch {
@@ -78,12 +75,12 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// curves are a hundred: ten families, each with ten apps and loads.
+// curves returns ten families of ten apps and loads.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
 	for i, service := range services() {
-		high := 2 + 1.2*float64(i) // 2 to 12.8 processes' worth
+		high := 2 + 1.2*float64(i) // load of 2 to 12.8 processes
 		start := time.Duration(5+5*i) * time.Second
 		add := func(c curve) {
 			c.seed = uint64(100*len(all) + i)
@@ -129,7 +126,7 @@ func curves() []curve {
 	return all
 }
 
-// swing is high and low in turns.
+// swing alternates between high and low.
 func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if (t/half)%2 == 1 {
@@ -139,12 +136,12 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// fleetSizes are the largest sizes of the fleets: each needs at most 70 percent of it.
+// fleetSizes returns the maximum sizes. Each fleet needs at most 70 percent of its own.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves are a hundred: five shapes, each for fleets of four sizes and with five services. The backlog is counted
-// each minute, and a count is a minute old; instances boot for two to six minutes and have 50 slots; of every second
-// fleet a tenth of the readings is lost, and all of them for 12 minutes every three hours.
+// fleetCurves returns five shapes for each of four fleet sizes and five services. The backlog is counted each minute
+// with a minute's delay. Instances start in two to six minutes and have 50 slots. Every second fleet loses a tenth of
+// its readings, and all of them for 12 minutes every three hours.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
@@ -166,7 +163,7 @@ func fleetCurves() []curve {
 			add(curve{family: "steady", length: 12 * time.Hour, load: shaken(steady(high/2), 0.1)})
 			add(curve{family: "diurnal", length: 2 * day, load: wave(low, high, day), turns: 3})
 			add(curve{family: "spikes", length: 12 * time.Hour, load: steady(low), turns: 7,
-				burst: func(t time.Duration) float64 { // a quarter of an hour's work of the largest fleet
+				burst: func(t time.Duration) float64 { // 15 minutes' work of the largest fleet
 					if t%(3*time.Hour) == 30*time.Minute {
 						return 900 * high
 					}

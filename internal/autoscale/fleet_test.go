@@ -20,7 +20,7 @@ func TestProtection(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    Protection
-		work []Work // ten seconds between
+		work []Work // every ten seconds
 		want string
 	}{
 		{"idle", Protection{}, []Work{none, none}, "--"},
@@ -70,7 +70,7 @@ func TestProtector(t *testing.T) {
 		}
 		stop := start(p.Run)
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
-		pass(time.Hour + time.Second) // between two looks
+		pass(time.Hour + time.Second) // between two checks
 		busy.Store(true)
 		pass(time.Hour)
 		busy.Store(false)
@@ -81,8 +81,8 @@ func TestProtector(t *testing.T) {
 		refuse.set(nil)
 		pass(time.Minute)
 		stop()
-		// Hours of work are two calls, a refusal is met with growing pauses, and
-		// the end takes the protection away.
+		// Hours of work cause two calls, failures are retried with increasing delays, and the protection is removed
+		// at the end.
 		want := []string{
 			"0s: set false",
 			"1h0m5s: set true", "protected true",
@@ -99,8 +99,7 @@ func TestProtector(t *testing.T) {
 	})
 }
 
-// TestProtectionIsRenewed: one that ends by itself is set again while the work lasts, also
-// when that failed once, and is reported once.
+// Protection that expires is renewed during work, even after a failure, and reported once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +139,7 @@ func TestProtectionIsRenewed(t *testing.T) {
 	})
 }
 
-// TestProtectionOfAnEarlierProcessIsRemoved: what was never asked for is not taken away at the end, and what may have
-// been set is.
+// Only protection that may have been set is removed at the end.
 func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -174,11 +172,10 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 	}
 }
 
-// group is the group's side of a termination.
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
-	// silent makes the question fail; refuse is how many completions do.
+	// silent makes Chosen fail; refuse is the number of failing completions.
 	silent atomic.Bool
 	refuse atomic.Int64
 }
@@ -307,7 +304,7 @@ func TestReporter(t *testing.T) {
 		in.set(Inputs{Backlog: of(90)})
 		refuse.set(errors.New("throttled"))
 		pass()
-		in.set(Inputs{}) // nothing is known: nothing is said
+		in.set(Inputs{}) // unknown values are not published
 		pass()
 		in.set(Inputs{Backlog: of(1)})
 		notLeader.Store(true)

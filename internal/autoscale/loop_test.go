@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is one in memory, of which everything is ready at once.
+// target is ready immediately.
 type target struct {
 	mu     sync.Mutex
 	size   int
@@ -44,7 +44,7 @@ func (g *target) SetSize(_ context.Context, n int) error {
 	return g.failed
 }
 
-// box holds a value that a test changes while a loop runs.
+// synchronized contains a value that tests change while a loop runs.
 type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -62,14 +62,13 @@ func (b *synchronized[T]) get() T {
 	return b.value
 }
 
-// fail sets the errors of a target.
 func (g *target) fail(read, set error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.unread, g.failed = read, set
 }
 
-// journal listens to everything.
+// recorder records all events.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -101,7 +100,7 @@ func (j *recorder) events() Events {
 	}
 }
 
-// start runs f in a bubble until the returned function is called.
+// start runs f in a bubble until stop is called.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -168,15 +167,15 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 	})
 }
 
-// TestFollowersReadTheSizeSeldom: in each tenth interval, and at once when one is elected: a decision about a size that
-// was read earlier is not applied.
+// Followers read the size in each tenth interval, and immediately when elected: a decision based on an earlier read
+// is not applied.
 func TestFollowersReadTheSizeSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		var elected synchronized[bool] // between the read of the size and its use
+		var elected synchronized[bool] // between reading and using the size
 		load := func() Inputs {
 			if elected.get() {
 				isLeader.set(true)
@@ -200,7 +199,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 			t.Errorf("%d reads after 10 minutes in which they fail, want 6 more", g.reads-36)
 		}
 		g.fail(nil, nil)
-		time.Sleep(15 * time.Second) // the size is read, and then known for ten intervals
+		time.Sleep(15 * time.Second) // the size is read and reused for ten intervals
 		synctest.Wait()
 		g.mu.Lock()
 		g.size = 8 // set by the leader
@@ -233,7 +232,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 		stop := start(l.Run)
 		pass(15 * time.Second)
 		g.fail(nil, nil)
-		pass(20 * time.Second) // nothing is known of the load
+		pass(20 * time.Second) // unknown load
 		load.set(measured(100, 1e6))
 		g.fail(nil, errors.New("not allowed"))
 		pass(30 * time.Second)
@@ -263,7 +262,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// hangingTarget never answers.
+// hangingTarget never responds.
 type hangingTarget struct{ Target }
 
 func (hangingTarget) Size(ctx context.Context) (int, int, error) {
@@ -287,7 +286,7 @@ func TestLoopLimitsItsCalls(t *testing.T) {
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
-		time.Sleep(6 * time.Second) // amid the second call
+		time.Sleep(6 * time.Second) // during the second call
 		stop()
 		if lines := j.take(); len(lines) != 0 {
 			t.Errorf("the stop is reported as a failure: %v", lines)
@@ -354,8 +353,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestNegativeCooldownStaysOff: a loop completes a policy more than once, which must
-// not bring the default cooldown back.
+// A loop completes a policy more than once, which must not restore the default cooldown.
 func TestNegativeCooldownStaysOff(t *testing.T) {
 	t.Parallel()
 	p, err := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()
@@ -374,7 +372,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	}
 }
 
-// bounded is a target with bounds of its own, which refuses what is outside of them.
+// bounded rejects sizes outside its bounds.
 type bounded struct {
 	target
 	least, most int
@@ -389,13 +387,12 @@ func (b *bounded) SetSize(ctx context.Context, n int) error {
 	return b.target.SetSize(ctx, n)
 }
 
-// TestLoopWithinTheBoundsOfTheTarget: the size goes as far as both allow, and nothing is
-// asked for that the target refuses.
+// The size stays within the limits of both, and no call is rejected.
 func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string
-		least, most, minimum, max int // the target's, and the policy's
+		least, most, minimum, max int // of the target and the policy
 		size, want                int
 		load                      float64
 	}{

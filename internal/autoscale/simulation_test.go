@@ -16,12 +16,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/scaling.md, docs/scale.md and testdata")
 
-// contender is a policy that is put to the test.
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is how many more changes of direction than the load's own are
-	// allowed, more of them where readings are wrong.
+	// changes of direction allowed beyond the load's own, and more with wrong readings
 	turns, misled int
 }
 
@@ -38,8 +36,8 @@ func policyCases() []policyCase {
 	}
 }
 
-// allowed is the longest that a message may wait with tracking: until the
-// first processes that were started are ready, and twice DrainWithin.
+// allowed is the longest wait permitted with tracking: until the first new processes are ready, plus twice
+// DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 // TestSimulation runs every policy against a hundred loads.
@@ -51,7 +49,7 @@ func TestSimulation(t *testing.T) {
 	}
 	policies := policyCases()
 	if raceDetector {
-		policies = policies[:1] // a pure function has no races; it is slow with the detector
+		policies = policies[:1] // a pure function has no races, and the detector is slow
 	}
 	results := make([][]outcome, len(policies))
 	var runs sync.WaitGroup
@@ -103,9 +101,9 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// allowedInFleet is the longest that a message may wait in a group: a minute until it is counted and a minute until the
-// count tells, two readings, the boot of the first instances, and half a minute for each time that the group doubles.
-// The readings may be lost for 12 minutes, and a spike is 15 minutes' work of what the largest size needs.
+// allowedInFleet is the longest wait permitted in a group: two minutes for counting, two readings, the start of the
+// first instances, and half a minute for each doubling of the group. Readings may be lost for 12 minutes, and a spike
+// is 15 minutes' work of the largest size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -117,7 +115,7 @@ func (c curve) allowedInFleet() time.Duration {
 	return d
 }
 
-// TestFleetSimulation runs tracking against a hundred loads of groups of 1 to 1,000 instances, whose measures lag.
+// TestFleetSimulation runs tracking against a hundred loads of groups of 1 to 1,000 instances with delayed measures.
 func TestFleetSimulation(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -158,7 +156,7 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// fleetTable is the table of the documentation: each row the worst of five services.
+// fleetTable returns a table for the documentation with the worst of five services in each row.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible " +
@@ -189,7 +187,7 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// lines are all outcomes, for the eyes of who changes a policy.
+// lines lists all outcomes, for changes of a policy.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -205,7 +203,6 @@ func lines(results [][]outcome) string {
 	return strings.ReplaceAll(out.String(), " \n", "\n")
 }
 
-// tables are the two tables of the documentation.
 func tables(results [][]outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | needs at most | peak size | changes | turns (the load's own) | wrong way | longest wait " +
@@ -254,7 +251,7 @@ const (
 	closing = "<!-- end of simulation -->\n"
 )
 
-// insert puts the tables between their marks.
+// insert replaces the tables between their marks.
 func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)
@@ -267,7 +264,7 @@ func insert(t *testing.T, path, page, tables string) string {
 func compareGolden(t *testing.T, path string, now func(old string) string) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
-		return // others round products otherwise
+		return // other architectures round products differently
 	}
 	old, err := os.ReadFile(path)
 	if err != nil && !*update {

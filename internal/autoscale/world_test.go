@@ -6,47 +6,45 @@ import (
 	"time"
 )
 
-// step is the resolution of the simulated time.
+// resolution of the simulated time
 const step = 5 * time.Second
 
-// interval is the time between two decisions about processes in the simulation.
+// between two decisions about processes
 const interval = 10 * time.Second
 
-// curve is a load and the app that meets it.
+// curve is a load and an app.
 type curve struct {
 	family string
 	seed   uint64
 	length time.Duration
-	// load returns the arrivals in processes' worth: 3 keeps three busy.
+	// load in processes: 3 keeps three busy
 	load func(t time.Duration, r *rand.Rand) float64
-	// burst returns messages, in seconds of work of one process, that come at
-	// once.
+	// messages that arrive at once, in seconds of work of one process
 	burst func(t time.Duration) float64
-	// service is the time of one message in seconds, slots how many a process
-	// does at once, start how long a process takes to be ready.
+	// seconds per message, concurrent messages per process, and time until a process is ready
 	service float64
 	slots   int
 	start   time.Duration
-	// lost tells what cannot be measured at t.
+	// missing measures at t
 	missing func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
-	// noise is the spread of the CPU readings in percent; glitches are backlogs
-	// misread a thousand times too large, or as zero.
+	// noise is the spread of CPU readings in percent; glitches are backlogs misread as zero or a thousand times too
+	// large.
 	noise    float64
 	glitches float64
-	// turns is how often the load itself changes direction.
+	// changes of the load's direction
 	turns int
-	// fleet is how instances on several machines are measured; nil for processes on one.
+	// nil for processes on one machine
 	fleet *fleet
 }
 
-// fleet is what the leader of a group of instances knows of them.
+// fleet describes the leader's knowledge of a group.
 type fleet struct {
-	most    int           // the largest size
-	counted time.Duration // between two counts of the backlog
-	lag     time.Duration // until a count tells what is so
+	most    int           // maximum size
+	counted time.Duration // interval of counts of the backlog
+	lag     time.Duration // delay of counts
 }
 
-// interval is the time between two decisions.
+// between two decisions
 func (c curve) interval() time.Duration {
 	if c.fleet != nil {
 		return 30 * time.Second
@@ -54,17 +52,16 @@ func (c curve) interval() time.Duration {
 	return interval
 }
 
-// world is an app under a load.
+// simulation is an app under a load.
 type simulation struct {
 	c       curve
 	r       *rand.Rand
 	now     time.Duration
 	backlog float64
 	inWork  float64
-	// ready are the times from when each process works.
+	// time at which each process is ready
 	ready []time.Duration
-	// arrived and done are totals, of messages; came is arrived over time, for
-	// the age of the oldest.
+	// numbers of messages; came is arrived over time, for the oldest message's age
 	arrived, done float64
 	came          []float64
 	oldest        int
@@ -72,7 +69,7 @@ type simulation struct {
 	backlogs      []float64 // after each step
 }
 
-// rate is how many messages one process does in a second.
+// rate returns the messages per second of one process.
 func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
 func (w *simulation) busyProcesses() int {
@@ -85,8 +82,7 @@ func (w *simulation) busyProcesses() int {
 	return n
 }
 
-// resize starts processes, or stops those that started last; what they have in
-// work is done nevertheless.
+// resize starts processes or stops the latest ones, which still complete their work.
 func (w *simulation) resize(n int) {
 	for len(w.ready) < n {
 		w.ready = append(w.ready, w.now+w.c.start)
@@ -94,7 +90,6 @@ func (w *simulation) resize(n int) {
 	w.ready = w.ready[:n]
 }
 
-// advance lets one step pass.
 func (w *simulation) advance() {
 	dt := step.Seconds()
 	load := max(w.c.load(w.now, w.r), 0)
@@ -130,7 +125,7 @@ func (w *simulation) advance() {
 	w.backlogs = append(w.backlogs, w.backlog)
 }
 
-// known is the backlog as the policy knows it.
+// known returns the backlog as known to the policy.
 func (w *simulation) known() float64 {
 	if w.c.fleet == nil {
 		return w.backlog
@@ -142,7 +137,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// ownShare is the busy share of the slots of the one instance that decides, of which all are like it on average.
+// ownShare returns the busy share of the deciding instance, which is average.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -153,12 +148,11 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// age is that of the oldest waiting message.
+// age returns the oldest waiting message's age.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// inputs is what can be measured.
 func (w *simulation) inputs() Inputs {
 	in := Inputs{Desired: len(w.ready), Ready: w.busyProcesses(), Slots: w.c.slots, ServiceTime: w.c.service}
 	share := 0.0
@@ -190,7 +184,7 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// demand returns the least and the most load of the last while.
+// demand returns the minimum and maximum recent load.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
@@ -200,30 +194,27 @@ func (w *simulation) demand(last time.Duration) (least, most float64) {
 	return least, most
 }
 
-// outcome is what became of a curve.
+// outcome is the result of a simulation.
 type outcome struct {
 	c curve
-	// peak is the most processes that there were, needed the most that the load
-	// kept busy.
+	// maximum number of processes, and maximum number needed
 	peak   int
 	needed float64
-	// changes counts changes of size, turns changes of their direction.
+	// changes of size, and of their direction
 	changes, turns int
-	// wrong counts changes away from what the load needed.
+	// changes opposite to the load
 	wrong []string
-	// waited is the longest that a message waited; left is what waits at the
-	// end.
+	// longest wait, and backlog at the end
 	waited time.Duration
 	left   float64
-	// used is the time of all processes over that which the work needed.
+	// process time relative to the work
 	used float64
-	// held counts decisions without all readings, and blind changes to a smaller size among them.
+	// decisions without all readings, and scale-ins among them
 	held, blind int
-	// hours is the time of all instances, ideal the least that the load could be done with.
+	// instance time, and the minimum possible
 	hours, ideal float64
 }
 
-// simulate runs a policy against a curve.
 func simulate(p Policy, c curve) outcome {
 	w := &simulation{c: c, r: rand.New(rand.NewPCG(c.seed, 7))}
 	w.resize(1)

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// scalingStandIn answers every call with the same, and keeps what was asked.
+// scalingStandIn returns the same answer to every call and records the calls.
 type scalingStandIn struct {
 	mu     sync.Mutex
 	asked  []url.Values
@@ -47,7 +47,7 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 	}
 	t.Cleanup(a.Close)
 	o := a.api.get().Options()
-	o.Retryer = sdk.NopRetryer{} // the SDK's pauses are not what is tested
+	o.Retryer = sdk.NopRetryer{} // no retry delays
 	a.api = hold(autoscaling.New(o))
 	return a
 }
@@ -62,8 +62,7 @@ func scalingRefusal(code, message string) string {
 		`<Code>%s</Code><Message>%s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, code, message)
 }
 
-// TestScalingCalls looks at what goes over the wire: the actions and parameters
-// of the public API of 2011-01-01.
+// Source: Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
 func TestScalingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -163,8 +162,7 @@ func TestScalingThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// metadata is a stand-in for the metadata service, of the kind that asks for a
-// token.
+// metadata serves instance metadata with session tokens (IMDSv2).
 func metadata(t *testing.T, values map[string]string) *Instance {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +220,7 @@ func TestInstance(t *testing.T) {
 }
 
 func TestInstanceElsewhere(t *testing.T) {
-	// TestMain disables the metadata service, as a machine elsewhere would.
+	// TestMain disables the metadata service.
 	t.Parallel()
 	i, err := NewInstance("")
 	if err != nil {

@@ -19,10 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks receive ten messages and delete them, signed and with
-// checksums, and report the cost of one. "stub" answers without a network and
-// so shows the client alone; "loopback" is a server that answers with what it
-// has at hand. "sdk" is the SDK's own client doing the same.
+// The benchmarks receive and delete ten messages, and report the cost per message. "stub" uses no network; "loopback"
+// uses a server with prepared answers. "sdk" uses the SDK's client.
 
 func BenchmarkReceiveDelete(b *testing.B) {
 	receive, remove := cannedTen()
@@ -104,8 +102,7 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 	spent()
 }
 
-// meter begins to count the time and the CPU of this process, server and
-// collector included; the result reports both for each message.
+// meter measures time and CPU per message of this process, including server and garbage collector.
 func meter(b *testing.B) (report func()) {
 	cpu := func() time.Duration {
 		var u syscall.Rusage
@@ -122,8 +119,7 @@ func meter(b *testing.B) (report func()) {
 	}
 }
 
-// serveCanned answers on loopback with as little work as can be, so that what
-// is measured is the client.
+// serveCanned answers on loopback with minimal work, so that the client dominates.
 func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,7 +154,7 @@ func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	return l.Addr().String()
 }
 
-// readRequest consumes one request and tells whether it is a receive.
+// readRequest reads one request and reports whether it is a receive.
 func readRequest(in *bufio.Reader) (isReceive bool, err error) {
 	length := 0
 	for {

@@ -28,8 +28,7 @@ import (
 
 var noWait = new(time.Duration)
 
-// script answers the n-th request with the n-th step, and with the last one
-// from then on.
+// script answers the n-th request with the n-th step, later ones with the last step.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -56,7 +55,7 @@ func throttled() *http.Response {
 
 func unavailable() *http.Response { return reply(503, `<html>upstream is down</html>`) }
 
-// What may be repeated and what may not, and how the end looks to the caller.
+// Retries and the resulting errors.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	reset := func(*http.Request) (*http.Response, error) {
@@ -116,7 +115,7 @@ func TestAttempts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // the pauses between attempts take no time
+			synctest.Test(t, func(t *testing.T) { // no real retry delays
 				q := openCanned(t, test.steps, nil)
 				err := test.do(q)
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
@@ -133,8 +132,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// A retry budget is spent by failures: a service that is down is not asked
-// three times for each message for ever.
+// Failures spend a retry budget: if the service is down, calls are no longer attempted three times each.
 func TestRetriesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,8 +189,7 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// The signature is checked as a server would: by signing what arrived with
-// the same key and comparing.
+// Verifies a signature by signing the received request with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {
@@ -229,14 +226,14 @@ func TestRequestsAreSigned(t *testing.T) {
 	}
 }
 
-// A machine whose clock is wrong works all the same, after one refusal.
+// A machine with a wrong clock works after one rejected request.
 func TestWrongClockIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var theirs atomic.Int64 // their clock minus ours
+				var theirs atomic.Int64 // service's clock minus the local clock
 				theirs.Store(int64(skew))
 				server := func(r *http.Request) (*http.Response, error) {
 					now := time.Now().Add(time.Duration(theirs.Load())).UTC()
@@ -261,7 +258,7 @@ func TestWrongClockIsCorrected(t *testing.T) {
 				if n := s.calls.Load(); n != 4 || len(adjusted) != 1 || (adjusted[0]-skew).Abs() > time.Second {
 					t.Errorf("%d requests for 3 calls, clock adjusted by %v; want 4, and %s once", n, adjusted, skew)
 				}
-				theirs.Store(0) // somebody set our clock right
+				theirs.Store(0) // the local clock is corrected
 				if errs := q.Delete(context.Background(), []string{"r"}); errs != nil {
 					t.Errorf("after the clock was set right: %v", errs)
 				}
@@ -331,7 +328,7 @@ func TestSendRefusesWhatJSONCannotCarry(t *testing.T) {
 	}
 }
 
-// Ten to a call is the most that SQS takes and the least that it costs.
+// Ten per call is the limit of SQS and the cheapest.
 func TestDeletesTravelInTens(t *testing.T) {
 	t.Parallel()
 	var sizes []int
@@ -356,7 +353,7 @@ func TestDeletesTravelInTens(t *testing.T) {
 	}
 }
 
-// queueOnServer is a queue on a real socket, whose client has default options. connections counts those that it opens.
+// queueOnServer returns a queue on a real socket and counts the connections of its client.
 func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -379,8 +376,7 @@ func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections
 	return q, connections
 }
 
-// Connections are kept and used again, on a real socket, and a long answer is
-// read in full whether or not it tells its length.
+// Also, long responses are complete with and without Content-Length.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
@@ -400,10 +396,10 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKeptForAllCalls: as many calls as a worker makes at once find their connections again.
+// A worker's maximum number of concurrent calls reuses connections.
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
-	const calls = 128 // 64 receives, and as many deletes beside them
+	const calls = 128 // 64 receives and 64 deletes
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	q, connections := queueOnServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}

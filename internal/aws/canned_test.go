@@ -25,7 +25,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testpeer.Contained(m, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not a secret"))
 }
 
-// roundTrip is a transport that is a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -37,7 +36,6 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f(r)
 }
 
-// reply is an answer as SQS gives it.
 func reply(status int, body string, header ...string) *http.Response {
 	h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -47,13 +45,13 @@ func reply(status int, body string, header ...string) *http.Response {
 		Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// refuse is an error answer in the words of SQS.
+// refuse returns an error response of SQS.
 func refuse(status int, shape, query, message string, header ...string) *http.Response {
 	return reply(status, fmt.Sprintf(`{"__type":"com.amazonaws.sqs#%s","message":%q}`, shape, message),
 		append(header, "X-Amzn-Query-Error", query+";Sender")...)
 }
 
-// openCanned opens the queue of cannedURL on a transport of the test's.
+// openCanned opens the queue of cannedURL on a test's transport.
 func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queue {
 	t.Helper()
 	s, err := OpenSQS(context.Background(), &Options{Events: events})
@@ -69,7 +67,7 @@ func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queu
 	return q
 }
 
-// wireMessage is one message as SQS writes it, with a right checksum.
+// wireMessage returns a message in SQS's format with a valid checksum.
 func wireMessage(id, body string) string {
 	sum := md5.Sum([]byte(body))
 	return fmt.Sprintf(`{"MessageId":%q,"ReceiptHandle":"AQEB%s","MD5OfBody":%q,"Body":%q,"Attributes":{"SenderId":"AIDAEXAMPLE",`+
@@ -77,8 +75,8 @@ func wireMessage(id, body string) string {
 		id, strings.Repeat("x", 200), hex.EncodeToString(sum[:]), body)
 }
 
-// cannedTen returns the answers to a receive of ten messages with 200 bytes and
-// two attributes each, and to their delete.
+// cannedTen returns the responses to a receive of ten messages, 200 bytes and two attributes each, and to their
+// delete.
 func cannedTen() (receive, remove []byte) {
 	body := strings.Repeat("b", 200)
 	sum := md5.Sum([]byte(body))

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestAgainstAForeignCloudWatch runs against moto's: the sums that are sent must
-// be the sums that somebody else's program answers.
+// Runs against moto, which must return the same sums.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -29,7 +28,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	ctx, at := context.Background(), time.Now().UTC().Truncate(time.Minute).Add(-10*time.Minute)
 
 	var data []Datum
-	for i := range 150 { // more than the 10 KB from which the SDK compresses a body by itself
+	for i := range 150 { // the SDK would compress bodies above 10 KB
 		data = append(data, Datum{Name: "Duration", Dimension: "Queue", DimensionValue: fmt.Sprintf("jobs-%d", i),
 			Unit: "Milliseconds",
 			At:   at, Samples: 4, Sum: float64(100 + i), Minimum: 5, Maximum: 60})
@@ -60,7 +59,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 }
 
-// statistics asks for the figures of the hour around at.
+// statistics returns the values in the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
 	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{

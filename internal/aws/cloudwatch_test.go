@@ -44,8 +44,7 @@ func TestCloudWatchTakesTheEndpointVariable(t *testing.T) {
 	}
 }
 
-// setAWS sets variables, and credentials beside them, for one test, which
-// cannot be parallel then.
+// setAWS sets variables and credentials, so the test cannot be parallel.
 func setAWS(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -64,7 +63,6 @@ func acceptMetrics(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// metricsServer is a CloudWatch whose answers the test writes.
 func metricsServer(t *testing.T, answer http.HandlerFunc) (*CloudWatch, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32

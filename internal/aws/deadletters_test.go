@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// sentBatch is one SendMessageBatch as a server sees it.
+// sentBatch is a SendMessageBatch request.
 type sentBatch struct {
 	URL     string `json:"QueueUrl"`
 	Entries []struct {
@@ -27,7 +27,7 @@ type sentBatch struct {
 	}
 }
 
-// openLetters opens dead letters of a queue at a server that accepts every entry, or answers as refuse says.
+// openLetters opens a queue at a server that accepts every entry unless refuse returns an answer.
 func openLetters(t *testing.T, name string, refuse func(*sentBatch) *http.Response) (*DeadLetters, *[]sentBatch) {
 	t.Helper()
 	var calls []sentBatch
@@ -137,7 +137,7 @@ func TestLargeDeadLettersTravelInSeveralCalls(t *testing.T) {
 	}
 }
 
-// TestDeadLettersOnAForeignServer: moto takes them, and gives them back with checksums that match.
+// moto returns the messages with matching checksums.
 func TestDeadLettersOnAForeignServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -161,7 +161,7 @@ func TestDeadLettersOnAForeignServer(t *testing.T) {
 	letters := lettersOf("\ta\r\n\u00e9", "b")
 	letters[0].Message.Attributes = []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}}
 	letters[0].Failure.Answer = "\x00 \"quoted\" \ufffe <&> \u00e9\U0001f600"
-	for range 2 { // the second time they are duplicates
+	for range 2 { // then they are duplicates
 		if errs := d.DeadLetter(t.Context(), letters); errs != nil {
 			t.Fatal(errs)
 		}

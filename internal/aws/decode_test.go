@@ -95,7 +95,7 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 	}
 }
 
-// The digests were computed by Python's hashlib from the documented layout.
+// Digests computed with Python's hashlib from the documented format.
 func TestAttributeDigest(t *testing.T) {
 	t.Parallel()
 	attrs := []queue.Attribute{{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xff"},
@@ -166,8 +166,7 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-// FuzzReadMessages holds the reader against encoding/json: what that takes and
-// understands as an answer must be understood the same way.
+// FuzzReadMessages compares the reader with encoding/json.
 func FuzzReadMessages(f *testing.F) {
 	f.Add(`{"Messages":[` + wireMessage("id", "body") + `,` + wireMessage("id-2", "") + `]}`)
 	f.Add(`{"Messages":[{"Body":"\ud83d\ude00\ud83d \udc00\\\"\/\b\f\n\r\t\u0041","MessageAttributes":{"b":{"DataType":"Binary.x","BinaryValue":"AAH/"},"a":{"DataType":"String","StringValue":"v"},"a":{"DataType":"Number","StringValue":"1"}}}]}`)
@@ -179,7 +178,7 @@ func FuzzReadMessages(f *testing.F) {
 			t.Fatal("more messages than bytes")
 		}
 		if !utf8.ValidString(answer) || wantErr != nil {
-			return // the reader keeps bytes as they come, and is not a validator
+			return // the reader does not validate UTF-8
 		}
 		if err != nil {
 			t.Fatalf("encoding/json takes it, the reader does not: %v", err)
@@ -192,8 +191,7 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// readSlowly decodes an answer through encoding/json, field by field, so that
-// names are compared as they are written and the last of two wins.
+// readSlowly decodes with encoding/json, field by field, for exact names and the last of duplicates.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -225,8 +223,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// comparable refuses answers in which an object has a member twice (the reader
-// takes the last, encoding/json merges them) or which nest too deeply.
+// comparable rejects duplicate members, which encoding/json merges, and deep nesting.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()
@@ -325,7 +322,7 @@ func must(err error) {
 	}
 }
 
-// Ids of messages that are long done are remembered by the thousand, the bodies must not be.
+// Thousands of IDs outlive their messages; bodies must not.
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
 	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()

@@ -11,8 +11,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// changeLeader runs two electors on the table: the first is elected, stops, and the
-// second follows in the next term.
+// changeLeader runs two electors: when the first stops, the second leads in the next term.
 func changeLeader(t *testing.T, table *Table) {
 	type run struct {
 		elector *leader.Elector
@@ -56,7 +55,6 @@ func changeLeader(t *testing.T, table *Table) {
 	}
 }
 
-// awaitTerm waits until an elector is in charge.
 func awaitTerm(t *testing.T, e *leader.Elector) int64 {
 	t.Helper()
 	for {

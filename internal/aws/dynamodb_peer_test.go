@@ -19,18 +19,15 @@ import (
 	"tendril/queue"
 )
 
-// rewired returns the table's client on another transport.
+// rewired returns the table's client with another transport.
 func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(table.api.get().Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: transport}
 	})
 }
 
-// oneAtATime returns a client whose calls take turns with all others of the
-// same turn. moto's threads look at
-// conditions and write without a lock between, so that there, and not on
-// DynamoDB, a condition holds nothing when another call comes in the middle. The
-// order of the calls is left to chance all the same.
+// oneAtATime returns a client whose calls are serialized with all others that share turn. Unlike DynamoDB, moto
+// evaluates conditions without a lock. The order of calls is still random.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -39,7 +36,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 		if err != nil {
 			return nil, err
 		}
-		// The call is over when its answer was read.
+		// The call ends when its response has been read.
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -47,7 +44,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	}))
 }
 
-// TestTableOnForeignServers runs against servers of DynamoDB that nobody here wrote.
+// Runs against third-party DynamoDB servers.
 func TestTableOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -56,9 +53,9 @@ func TestTableOnForeignServers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start func(testing.TB) (endpoint string)
-		// inTurns makes one call at a time.
+		// serialize calls
 		inTurns bool
-		// lacks: there are no transactions, which runs need, and no time to live.
+		// without transactions and time to live
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
@@ -113,7 +110,7 @@ func TestTableOnForeignServers(t *testing.T) {
 	}
 }
 
-// countedSends is a queue on which every send succeeds.
+// countedSends is a sender without failures.
 type countedSends struct{ n int }
 
 func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent, error) {
@@ -121,7 +118,7 @@ func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent
 	return queue.Sent{ID: fmt.Sprint("message-", c.n)}, nil
 }
 
-// stored leads in the term of the stored lease.
+// stored leads in the stored lease's term.
 type stored struct {
 	leases *registry.Leases
 	lease  string
@@ -135,7 +132,6 @@ func (s stored) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// foreignDynamoDB is a server of DynamoDB.
 type foreignDynamoDB struct {
 	endpoint string
 	inTurns  bool
@@ -155,7 +151,7 @@ func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
 	return table
 }
 
-// wantRefusals makes calls that must be refused with the code.
+// wantRefusals makes calls that must fail with code.
 func wantRefusals(t *testing.T, code string, calls ...func(context.Context) error) {
 	t.Helper()
 	for i, c := range calls {
@@ -166,7 +162,7 @@ func wantRefusals(t *testing.T, code string, calls ...func(context.Context) erro
 }
 
 func createTwice(t *testing.T, table *Table) {
-	for range 2 { // the second finds it there
+	for range 2 { // the second call finds it
 		if err := table.Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +183,7 @@ func expires(t *testing.T, table *Table) {
 	}
 }
 
-// lead makes a new leader of term known to the table.
+// lead stores a term's lease.
 func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	t.Helper()
 	leases := registry.NewLeases(table)
@@ -202,7 +198,7 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// tries announces the tries of one run in several terms: each once, and only in the current term.
+// tries announces each try of a run once, and only in the current term.
 func tries(t *testing.T, table *Table) {
 	try := func(before, term int64, changed, stale bool) {
 		t.Helper()
@@ -217,23 +213,23 @@ func tries(t *testing.T, table *Table) {
 			t.Errorf("try %d in term %d: %+v is stored", before+1, term, got)
 		}
 	}
-	try(0, 1, false, true) // no lease was ever written
+	try(0, 1, false, true) // without a lease
 	lead(t, table, "tries", 1, false)
 	try(0, 2, false, true)
-	try(1, 1, false, false) // there is no first try
+	try(1, 1, false, false) // try 1 is missing
 	try(0, 1, true, false)
-	try(0, 1, true, false) // a repeat, as after a lost reply
+	try(0, 1, true, false) // repeated
 	lead(t, table, "tries", 1, true)
 	try(1, 1, false, true) // released
 	lead(t, table, "tries", 2, false)
-	try(0, 2, false, false) // term 1 announced it and did not settle it: the window for a duplicate
+	try(0, 2, false, false) // term 1 announced it without settling it
 	try(1, 2, true, false)
 	lead(t, table, "tries", 3, false)
 	try(1, 3, false, false)
 	try(0, 2, false, true)
 }
 
-// unknownAttributes of another version stay when a record is changed.
+// unknownAttributes checks that another version's attributes stay.
 func unknownAttributes(t *testing.T, table *Table) {
 	absent := registry.Record{Kind: registry.KindTask, Key: "unknown/t"}
 	swap := func(old, next registry.Record) {
@@ -255,16 +251,15 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// rivals announce the tries of the same runs at once, each in the term that it
-// thinks it has, while the lease goes from one to the next: no change is made
-// in a term that was over before it began, and no try is of two terms.
+// rivals announce tries of the same runs concurrently, each in the term that it believes is current, while the lease
+// moves on. No change is made in a term that has already ended, and no try belongs to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
 	lead(t, table, "rivals", 1, false)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	over := int64(0)               // terms up to here are over
+	over := int64(0)               // last ended term
 	claimers := map[string]int64{} // by run and try
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
@@ -317,7 +312,7 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
-// lostReply makes a change through a transport that loses the first reply.
+// lostReply makes a change whose first response is lost.
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true

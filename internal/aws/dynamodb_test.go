@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// openTable opens a table on a transport of the test's.
 func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	t.Helper()
 	table, err := OpenTable(context.Background(), "registry", &Options{Region: "eu-west-1"})
@@ -28,7 +27,7 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	return table
 }
 
-// ledger is a transport that answers in order and keeps what it was asked.
+// ledger answers in order and records requests.
 type ledger struct {
 	answers []*http.Response
 	asked   []string // action and body
@@ -50,7 +49,7 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// actions are the names of the calls.
+// actions returns the names of the calls.
 func (l *ledger) actions() string {
 	var actions []string
 	for _, a := range l.asked {
@@ -136,8 +135,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// The reply to a swap was lost and the swap is made again: Amazon refuses it,
-// and the item that it shows is our own.
+// After a lost response, DynamoDB rejects the repeated swap and returns the item that it had stored.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -162,7 +160,7 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	}
 }
 
-// An item of somebody else's under our id is never taken for a free lease.
+// Another program's item is never treated as a free lease.
 func TestForeignItemIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -245,8 +243,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 }
 
-// Versions of tendril share a table: the attributes of an item are part of the format, and those that this version does
-// not know stay.
+// Versions of tendril share a table: attributes are part of the format, and unknown ones stay.
 func TestItemsKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	ok := func() *http.Response { return reply(200, `{}`) }
@@ -286,7 +283,7 @@ func TestItemsKeepTheirFormat(t *testing.T) {
 	}
 }
 
-// tried announces a try of a run after some others of the same term.
+// tried announces a try after some others in the same term.
 func tried(key string, before, term int64) registry.Change {
 	record := func(n int64) registry.Record {
 		r := registry.Record{Kind: registry.KindRun, Key: key}

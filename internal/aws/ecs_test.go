@@ -24,7 +24,6 @@ func TestTaskIsNeeded(t *testing.T) {
 	}
 }
 
-// TestTaskProtection: what the agent is asked, and what each of its answers means.
 func TestTaskProtection(t *testing.T) {
 	t.Parallel()
 	const yes, no = `{"protection":{"ExpirationDate":"2026-11-22T01:00:00Z","ProtectionEnabled":true,"TaskArn":"arn"}}`,
@@ -86,7 +85,6 @@ func TestTaskProtection(t *testing.T) {
 	}
 }
 
-// TestTaskPlace: what the metadata of a task say, and what is asked where they name no service.
 func TestTaskPlace(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:ecs:eu-west-1:123456789012:task/jobs/0123456789abcdef"
@@ -112,7 +110,7 @@ func TestTaskPlace(t *testing.T) {
 	}
 }
 
-// TestServiceOfATask: the group of a task names its service; a task that was run on its own has none.
+// A standalone task has no service.
 func TestServiceOfATask(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

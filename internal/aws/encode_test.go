@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// hard holds what needs care inside a JSON string.
+// hard contains characters that are special in JSON.
 const hard = "plain \"quoted\" \\ back\nnew\rret\ttab\x00\x1f\x7f é \u2028 😀 </script>"
 
 func TestSecondsRoundUp(t *testing.T) {
@@ -28,8 +28,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// What we write must be what the SDK's own client writes for the same call,
-// headers included, or else a server may treat us differently.
+// Requests, including headers, equal those of the SDK's client, so that servers treat both the same.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

@@ -17,9 +17,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// TestForeignAnswersAreCalledThat: a proxy's page, an empty answer, or the error of a
-// server that speaks another protocol says which service was asked for what, and
-// which variable to look at, in the words of that service.
+// A proxy's page, an empty response or another protocol's error names the intended service and the variable to check.
 func TestForeignAnswersAreCalledThat(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -44,7 +42,7 @@ func TestForeignAnswersAreCalledThat(t *testing.T) {
 		for service, c := range calls {
 			err := c.call(t.Context())
 			if status == 404 && service == "S3" {
-				continue // an object that is not there
+				continue // an object that does not exist
 			}
 			if err == nil {
 				t.Errorf("%s answered %d %s: no error", service, status, body)
@@ -64,7 +62,7 @@ type foreignCall struct {
 	call              func(context.Context) error
 }
 
-// foreignCalls are one call of each service at an address.
+// foreignCalls returns a call of each service.
 func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	t.Helper()
 	ctx := t.Context()

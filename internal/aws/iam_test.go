@@ -14,13 +14,13 @@ import (
 	"tendril/queue"
 )
 
-// fakeIAM answers as IAM and STS do. Actions in denied are.
+// fakeIAM serves IAM and STS and denies the actions in denied.
 type fakeIAM struct {
 	arn    string
 	denied []string
 	refuse string // the code with which a simulation is refused; "" for none
 	asked  []url.Values
-	scopes []string // of the signatures
+	scopes []string // of signatures
 }
 
 func (f *fakeIAM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,6 @@ func (f *fakeIAM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openIAM starts a fake and returns a client of it.
 func openIAM(t *testing.T, f *fakeIAM, variables map[string]string) *IAM {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -115,7 +114,7 @@ func TestIAMRefusals(t *testing.T) {
 	if want := []string{"cn-north-1/sts", "cn-north-1/iam"}; !slices.Equal(f.scopes, want) {
 		t.Errorf("signed for %v, want %v", f.scopes, want)
 	}
-	// Nothing that is asked is denied.
+	// All requested actions are allowed.
 	f.refuse = ""
 	if _, err = i.Denied(t.Context(), caller, nil, "*", nil); err != nil {
 		t.Errorf("nothing asked: %v", err)

@@ -68,7 +68,6 @@ func TestFunctionReferences(t *testing.T) {
 	}
 }
 
-// lambdaServer serves handle and opens the function there.
 func lambdaServer(t *testing.T, function string, handle http.HandlerFunc) *Lambda {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -142,7 +141,6 @@ func TestRetryAfterHeaders(t *testing.T) {
 	}
 }
 
-// wantCode fails the test unless err has the code and these words.
 func wantCode(t *testing.T, err error, code string, words ...string) {
 	t.Helper()
 	if !isCode(err, code) {
@@ -283,12 +281,12 @@ func TestInvokeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// memoryConn is a connection into nothing.
+// memoryConn discards writes.
 type memoryConn struct{ net.Conn }
 
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// How far a call came is told from the writes to its connection, however it failed.
+// Any failure reports whether a byte was written to the connection.
 func TestHowFarACallCame(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
@@ -350,7 +348,7 @@ func TestHowFarACallCame(t *testing.T) {
 	}
 }
 
-// Once sealed, a connection either refuses a write or has counted it.
+// A sealed connection either rejects a write or has counted it.
 func TestSealedConnections(t *testing.T) {
 	t.Parallel()
 	for range 200 {
@@ -375,14 +373,14 @@ type countingConn struct {
 
 func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), nil }
 
-// rewiredLambda returns the function's client on another transport.
+// rewiredLambda returns the function's client with another transport.
 func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 	return lambda.New(l.api.get().Options(), func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}
 	})
 }
 
-// A call that took a dead connection goes out on the next one, and on that only.
+// Only a call on a dead connection is repeated.
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -426,7 +424,7 @@ func TestBoundedBodies(t *testing.T) {
 	}
 }
 
-// The shape of an event reaches the function untouched, however large it is.
+// Large payloads arrive unchanged.
 func TestLargePayloads(t *testing.T) {
 	t.Parallel()
 	payload, _ := json.Marshal(strings.Repeat("é\"", 1<<20))

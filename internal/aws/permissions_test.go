@@ -21,8 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients are the SDK's clients by their packages, whose names are those of the services in
-// IAM. The metadata of an instance need no permission.
+// clients maps the SDK's packages, named like the services in IAM, to clients. Instance metadata needs no permission.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -30,12 +29,11 @@ var clients = map[string]reflect.Type{
 	"s3": reflect.TypeFor[*s3.Client](), "sqs": reflect.TypeFor[*sqs.Client](),
 }
 
-// iamNames are the names in IAM of services whose package has another.
+// iamNames lists services whose IAM name differs from the package.
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// calls finds the operations that the files of this package call, as "sqs:CreateQueue". A call
-// is a method of a client, api.CreateQueue, or, where a call is made without the SDK, the
-// operation's name as a string.
+// calls finds the operations that this package calls, such as "sqs:CreateQueue": methods of a client or, without the
+// SDK, names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -92,8 +90,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// TestEveryCallHasAPermission: a call without one would be denied to everybody who uses the
-// policy that check prints.
+// AWS would deny a missing call to users of the policy that check prints.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

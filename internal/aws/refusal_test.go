@@ -51,7 +51,7 @@ func TestCodeOfARefusal(t *testing.T) {
 	}
 }
 
-// The rare calls go through the SDK's client: its errors must end up the same.
+// Errors of infrequent calls, which use the SDK's client, are the same.
 func TestErrorsOfTheSDK(t *testing.T) {
 	t.Parallel()
 	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",
@@ -100,8 +100,7 @@ func TestReadRefusal(t *testing.T) {
 	}
 }
 
-// Amazon explains a refused signature with the whole request as it should have
-// been signed, session token included. That must not reach a log.
+// AWS returns the canonical request, including the session token, for a rejected signature.
 func TestNoTokenInErrors(t *testing.T) {
 	t.Parallel()
 	const text = "The request signature we calculated does not match.\n\nThe Canonical String should have been\n" +

@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// TestAgainstAForeignS3 runs against moto's, and asks moto's Lambda for a function
-// that is not there.
+// Runs against moto, including a missing Lambda function.
 func TestAgainstAForeignS3(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

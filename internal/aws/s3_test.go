@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// objectServer serves handle as S3, whose calls are counted and tried again at once.
+// objectServer serves S3, counts calls and disables retry delays.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -46,7 +46,7 @@ func openS3(t *testing.T, opts *Options) *S3 {
 	return s
 }
 
-// refuseObject answers in the words of S3.
+// refuseObject returns an error response of S3.
 func refuseObject(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
@@ -82,7 +82,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// An object that does not say how large it is, is read no further than it may be.
+// An object of unknown size is read up to the limit.
 func TestFetchIsBounded(t *testing.T) {
 	t.Parallel()
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
@@ -131,7 +131,7 @@ func TestRefusedFetches(t *testing.T) {
 	}
 }
 
-// An object whose contents broke off is asked for again.
+// An object with an incomplete body is fetched again.
 func TestFetchGoesOnAfterABreak(t *testing.T) {
 	t.Parallel()
 	broken := func(w http.ResponseWriter) {
@@ -172,8 +172,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestFetchWithoutAnAnswerInTime: the end of the caller's patience is not a word about
-// the object.
+// The caller's deadline does not mean that the object is missing.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
 	s, _ := objectServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -201,12 +200,11 @@ func TestS3Settings(t *testing.T) {
 	}
 }
 
-// TestObjectRequests: where requests go, and what they are signed for.
 func TestObjectRequests(t *testing.T) {
 	for _, test := range []struct {
 		bucket, key string
 		variables   map[string]string
-		want        string // METHOD URL as it is sent
+		want        string // METHOD URL
 		signedFor   string
 	}{
 		{"photos", "a b/ü?+%.json", nil,
@@ -246,7 +244,7 @@ func TestObjectRequests(t *testing.T) {
 			if !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
 				t.Errorf("signed as %s, want %s", signed, test.signedFor)
 			}
-			// S3 alone signs a path as it is sent, without escaping it once more (Signature Version 4, canonical URI).
+			// S3 signs paths without escaping them again (Signature Version 4, canonical URI).
 			again, at := req.Clone(t.Context()), req.Header.Get("X-Amz-Date")
 			again.Header.Del("Authorization")
 			when, err := time.Parse("20060102T150405Z", at)
@@ -266,8 +264,7 @@ func TestObjectRequests(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
 }
 
-// TestObjectsAreCheckedAgainstTheirChecksum: what differs is fetched again, and refused at last. The values are those
-// that the specifications of the checksums give for "123456789", in base64.
+// A mismatch is retried and then an error. The values are the algorithms' check values for "123456789" in base64.
 func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 	t.Parallel()
 	for name, sum := range map[string]string{

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// TestSDKLogsToUs: what the SDK's clients log goes to who opened them, line by line
-// and with a level, and nothing of it to the process's own stderr.
+// Log messages of the SDK go to Options.Log, line by line with a level, and not to stderr.
 func TestSDKLogsToUs(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -61,7 +60,7 @@ func TestSDKLogsToUs(t *testing.T) {
 	}
 }
 
-// closingTransport closes the body of a request before it reads it, as the SDK does while net/http still writes.
+// closingTransport closes a request's body early, like the SDK.
 type closingTransport struct {
 	close func() error
 	sent  []byte
@@ -90,7 +89,7 @@ func (b *closableBody) Read(p []byte) (int, error) {
 
 func (b *closableBody) Close() error { b.closed = true; return nil }
 
-// The SDK closes the body of a request at the first byte of the answer. It has to be written whole nevertheless.
+// The SDK closes the request's body at the first byte of the response.
 func TestBodyThatIsClosedEarlyIsSentWhole(t *testing.T) {
 	t.Parallel()
 	body := &closableBody{Reader: strings.NewReader("all of it")}

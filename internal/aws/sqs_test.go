@@ -19,8 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// Where a queue is looked for, from its reference and the environment. These
-// tests set variables, so they do not run beside others.
+// These tests set environment variables, so they are not parallel.
 func TestSite(t *testing.T) {
 	tests := []struct {
 		name, ref        string
@@ -151,8 +150,7 @@ func TestProfileOfTheOptions(t *testing.T) {
 	}
 }
 
-// operatorServer answers each action with what the map holds and keeps what
-// was asked.
+// operatorServer answers each action from answers and records requests.
 func operatorServer(t *testing.T, answers map[string]string) (endpoint string, asked map[string]map[string]any) {
 	t.Helper()
 	asked = map[string]map[string]any{}
@@ -256,7 +254,7 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The SDK's client wraps a connection that failed like an answer.
+// The SDK's client wraps a failed connection like a response.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSQS(t.Context(), nil)

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// account is moto as one environment sees it.
+// account is a moto server as seen by one environment.
 type account struct {
 	t   *testing.T
 	sqs *aws.SQS
@@ -47,7 +47,7 @@ func newAccount(t *testing.T) *account {
 	return &account{t, sqs, &strings.Builder{}}
 }
 
-// settings are those of an environment on SQS, with the flags.
+// settings returns the settings of an environment on SQS.
 func (a *account) settings(name string, flags map[string]string) *config.Config {
 	a.t.Helper()
 	given := map[string]string{"name": name, "backend": "sqs", "region": "eu-west-1"}
@@ -63,7 +63,6 @@ func (a *account) ensure(cfg *config.Config) error {
 	return EnsureQueue(a.t.Context(), a.sqs, &cfg.Settings, &cfg.Queues[0], slog.New(slog.NewTextHandler(a.log, nil)))
 }
 
-// queues are the names of all queues of the account.
 func (a *account) queues() (names []string) {
 	a.t.Helper()
 	all, err := a.sqs.List(a.t.Context(), "")
@@ -122,7 +121,7 @@ func (a *account) inventory(cfg *config.Config) *Inventory {
 	return i
 }
 
-// plan is what a termination would do, one line for each resource.
+// plan lists the effects of a termination.
 func (a *account) plan(i *Inventory) (lines []string, plan []Resource) {
 	a.t.Helper()
 	plan, err := i.Plan(a.t.Context())
@@ -279,8 +278,7 @@ func TestTerminationKeepsWhatIsNotOwned(t *testing.T) {
 	}
 }
 
-// TestOwnershipIsCheckedAgain: a tag that was taken away between the list and the deletion
-// keeps the resource.
+// Removing the tag between list and deletion keeps the resource.
 func TestOwnershipIsCheckedAgain(t *testing.T) {
 	a := newAccount(t)
 	q := a.create("shop", nil, nil)
@@ -293,7 +291,7 @@ func TestOwnershipIsCheckedAgain(t *testing.T) {
 	equal(t, "queues", a.queues(), []string{"shop"})
 }
 
-// TestTerminationDeletesAlarmsAndDashboard: those of the environment alone, and only while they have its mark.
+// Only those with the environment's mark are deleted.
 func TestTerminationDeletesAlarmsAndDashboard(t *testing.T) {
 	a := newAccount(t)
 	cloudWatch, err := aws.OpenCloudWatch(t.Context(), nil)
@@ -348,7 +346,6 @@ func TestTerminationDeletesAlarmsAndDashboard(t *testing.T) {
 		[]string{"alarm tendril/shop2/queue-age/jobs", "dashboard tendril-shop2"})
 }
 
-// linesOf is the plan of an environment that sends its metrics to CloudWatch, or not.
 func (a *account) linesOf(name, cloudWatch string) []string {
 	lines, _ := a.plan(a.inventory(a.settings(name, map[string]string{"cloudwatch": cloudWatch})))
 	return lines

@@ -15,23 +15,22 @@ import (
 	"tendril/queue"
 )
 
-// fakeQueue is a queue in memory, and both ends of a migration.
+// fakeQueue is an in-memory source or destination.
 type fakeQueue struct {
 	fifo     bool
 	items    []Item
-	at       int // of the next take
+	at       int // next message to take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// onSend is asked before a call, onDelete before a delete: an error stands for a lost call, and with after for a lost
-	// answer.
+	// onSend and onDelete run before a call. before is a lost call, after a lost response.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
-	refuses  string // bodies
-	// fails is asked for each message of a call; may be nil. countErr is the error of Count.
+	refuses  string
+	// fails returns a message's error; may be nil. countErr is Count's error.
 	fails    func(body string) error
 	countErr error
 
-	mu    sync.Mutex // of all that calls change: several run at once
+	mu    sync.Mutex // for concurrent calls
 	calls int
 }
 
@@ -106,7 +105,6 @@ func (f *fakeQueue) Send(_ context.Context, messages []queue.Outgoing) ([]queue.
 	return sent, after
 }
 
-// bodies are those that the destination has, in order.
 func (f *fakeQueue) bodies() (all []string) {
 	for _, m := range f.received {
 		all = append(all, m.Body)
@@ -143,7 +141,7 @@ func openJournal(t *testing.T, path string) *Journal {
 	return j
 }
 
-// migrated runs a migration with the journal at path, as a process does it.
+// migrated runs a migration with the journal at path.
 func migrated(t *testing.T, path string, from, to *fakeQueue, o Options) (*Result, error) {
 	t.Helper()
 	j := openJournal(t, path)
@@ -178,12 +176,12 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process is killed at each of the steps of its third call, and another one goes on.
+// A process is killed at each step of its third call, and another one continues.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
-		sent     bool // the destination has the messages of the call
-		accepted bool // and the journal says so
+		sent     bool // the destination has the messages
+		accepted bool // recorded in the journal
 	}{{"before the send", false, false}, {"after the send", true, false}, {"before the delete", true, true}} {
 		for _, fifo := range []bool{false, true} {
 			for _, later := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -234,7 +232,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 	}
 }
 
-// Somebody else sends to the destination: the count does not tell what was accepted.
+// With another sender, the destination's count does not tell whether messages were accepted.
 func TestUncertainMessagesOfAFIFOQueueAreForAPersonToDecide(t *testing.T) {
 	for decision, want := range map[Decision]int{Undecided: 0, Resend: 2, Drop: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -261,7 +259,7 @@ func TestUncertainMessagesOfAFIFOQueueAreForAPersonToDecide(t *testing.T) {
 	}
 }
 
-// Soon after a kill nobody has to decide: the destination knows the deduplication ids, and the count is not asked.
+// Soon after a kill, the deduplication IDs are still known, and the count does not matter.
 func TestMessagesOfAFIFOQueueAreSentAgainWhileTheDestinationKnowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "j")
@@ -340,7 +338,7 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// A message of a FIFO queue that is in flight holds its group, and no other one, until it is visible again.
+// A message in flight blocks its own group until it is visible again.
 func TestFIFOMessagesInFlightAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(true, "a0", "a1", "b0"), newFake(true)
@@ -374,7 +372,7 @@ func TestJournalOfAnotherMigrationIsRefused(t *testing.T) {
 	}
 }
 
-// A crash cuts the last line short anywhere.
+// A crash may truncate the last line anywhere.
 func TestJournalWithACutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)

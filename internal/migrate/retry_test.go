@@ -16,8 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A destination that counts the bytes of a call otherwise gets fewer messages at once, and one that it never takes
-// stays at the source.
+// A destination with another size limit gets smaller batches. A message that is always too large stays at the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	}
 }
 
-// Messages that fail alone are sent again. Only those of which the destination may know something can be there twice.
+// Individual failures are retried. Only messages that the destination may already have can be duplicated.
 func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	for code, resent := range map[string]int{queue.CodeRequestThrottled: 0, "ThrottlingException": 0,
 		queue.CodeStorageFailed: 0, queue.CodeUnreachable: 2} {
@@ -79,7 +78,7 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	}
 }
 
-// An error that does not pass ends the run, and so does one that stays; nothing is lost, and the next run goes on.
+// Permanent and persistent errors end the run. Nothing is lost, and the next run continues.
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
 	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	}
 }
 
-// The embedded queue takes the time itself; it has no longest delay.
+// The embedded queue accepts a due time and has no longest delay.
 func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, "now", "later"), newFake(false)
@@ -134,7 +133,7 @@ func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	})
 }
 
-// A call has at most a MiB, also of FIFO messages.
+// A batch has at most 1 MiB, also on a FIFO queue.
 func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +160,7 @@ func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	}
 }
 
-// A line that is not the journal's own is not skipped: what it said is not known.
+// An invalid line is not skipped, because its content is unknown.
 func TestDamagedJournalIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
@@ -206,7 +205,7 @@ func TestLinesOfAResultSayWhatAPersonShouldKnow(t *testing.T) {
 	if diff := cmp.Diff(want, r.Lines()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	r.FIFO = true // the destination drops copies
+	r.FIFO = true // the destination deduplicates
 	if diff := cmp.Diff(slices.Delete(want, 1, 2), r.Lines()); diff != "" {
 		t.Errorf("FIFO (-want +got)\n%s", diff)
 	}

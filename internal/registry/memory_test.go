@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// sender loses the answers of its first sends, with an error.
+// sender loses the responses to its first sends.
 type sender struct {
 	lose, sends int
 	err         error
@@ -30,7 +30,6 @@ func (s *sender) Send(context.Context, string, queue.Outgoing) (queue.Sent, erro
 	return queue.Sent{ID: fmt.Sprint("m-", s.sends)}, nil
 }
 
-// always leads in any term.
 type always int64
 
 func (a always) Term() (int64, bool) { return int64(a), true }
@@ -59,8 +58,8 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// A try that one process announced and did not settle is not another's, whose term differs: the next one makes the next
-// try, and a settled run stays settled.
+// An unsettled try of the previous process, with another term, is followed by the next try. A settled run stays
+// settled.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := &sender{lose: 1, err: errors.New("connection reset by the test")}
@@ -83,7 +82,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 		t.Errorf("after another: %+v, %v with %d sends; want it settled", third, err, s.sends)
 	}
 
-	// A FIFO queue recognises a repetition for 5 minutes only.
+	// A FIFO queue deduplicates for 5 minutes only.
 	fifo := registrytest.Run("audit", 2)
 	fifo.Queue, fifo.DueAt, s.lose = "jobs.fifo", time.Now().Add(-10*time.Minute), 3
 	if _, err := enqueue(fifo); err == nil {
@@ -94,7 +93,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// A failed dial sends nothing, so the try is repeated as often as needed; a connection that broke may have sent it.
+// A failed dial sends nothing and is repeated as often as needed. A broken connection may have sent the message.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -112,7 +111,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Skip finds a try that another leader announced and did not settle.
+// Skip finds a try that another leader announced without settling it.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()
@@ -131,7 +130,6 @@ func TestSkipFindsAnnouncedTries(t *testing.T) {
 	}
 }
 
-// A record without a path is an older version's, and is known with any.
 func TestRunsOfOlderVersionsAreKnownWithAnyPath(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()
@@ -174,7 +172,6 @@ func TestMemoryForgetsOldRuns(t *testing.T) {
 	})
 }
 
-// Names and texts that would not come back as they were written are refused, and disproportionate ones too.
 func TestLeasesRefuseWhatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	leases := registry.NewLeases(registry.NewMemory())

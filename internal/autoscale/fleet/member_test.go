@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The group waits until not only the work, but everything that is stopped before the
-// membership has ended.
+// The group waits for everything that is stopped before the membership ends.
 func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,8 +49,6 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	})
 }
 
-// A group that cannot be told holds up the stop no longer than
-// the stop may take.
 func TestLeaveEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

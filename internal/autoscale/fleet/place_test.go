@@ -21,7 +21,7 @@ func TestPlaceIsNamedAsTheOptionNamesIt(t *testing.T) {
 	}
 }
 
-// The group of the node of a pod is the business of its cluster.
+// The cluster manages the group of a pod's node.
 func TestPodIsAlone(t *testing.T) {
 	t.Setenv(metadataVariable, "")
 	t.Setenv(kubernetesVariable, "10.0.0.1")
@@ -31,7 +31,7 @@ func TestPodIsAlone(t *testing.T) {
 	}
 }
 
-// fakeECS is the agent of a task, and the API of Amazon ECS and of its scaling. It answers an action as answers says.
+// fakeECS serves a task's container agent and the ECS and scaling APIs.
 func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 const task = `{"Cluster":"arn:aws:ecs:eu-west-1:123456789012:cluster/prod",` +
 	`"TaskARN":"arn:aws:ecs:eu-west-1:123456789012:task/prod/1"`
 
-// The agent of some tasks does not name their service; Amazon ECS does.
+// Some container agents do not report the service.
 func TestServiceOfATaskIsFound(t *testing.T) {
 	found := func(group string) string { return `{"tasks":[{"group":"` + group + `"}],"failures":[]}` }
 	size := `{"services":[{"serviceName":"web","status":"ACTIVE","runningCount":3,"desiredCount":4}],"failures":[]}`
@@ -85,7 +85,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v", p, err, tt.want)
 			}
 			tasks := serviceTasks{connection: &aws.Options{}}
-			for range 2 { // the service is found once
+			for range 2 { // found only once
 				if n, err := tasks.count(t.Context()); err != nil || n != tt.count {
 					t.Errorf("%d tasks, %v; want %d", n, err, tt.count)
 				}
@@ -97,7 +97,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 	}
 }
 
-// Nothing is scaled where it is not known who does it.
+// An unknown scaler prevents scaling.
 func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	for name, metadata := range map[string]string{"the agent fails": "", "the task is gone": task + "}"} {
 		t.Run(name, func(t *testing.T) {
@@ -113,12 +113,11 @@ func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	}
 }
 
-// An instance on its own is the leader, and has nobody beside it.
 func TestInstanceOnItsOwnIsTheLeader(t *testing.T) {
 	t.Parallel()
 	var f *Fleet
 	if !f.IsLeader() || f.Problem() != "" || f.Members().Group != "" {
 		t.Errorf("leader %t, problem %q, members %+v", f.IsLeader(), f.Problem(), f.Members())
 	}
-	f.Run(t.Context(), nil) // returns at once
+	f.Run(t.Context(), nil)
 }

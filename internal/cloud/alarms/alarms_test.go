@@ -15,7 +15,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// shop is an environment with two queues, one of them embedded.
+// shop has two queues, one of them embedded.
 func shop() *Settings {
 	return &Settings{Environment: "shop", HealthName: "shop-prod", Publishes: true, Interval: time.Minute, Periodic: true,
 		Region: "eu-west-1", Queues: []Queue{
@@ -25,7 +25,6 @@ func shop() *Settings {
 		}}
 }
 
-// lines shows alarms, one on each line.
 func lines(alarms []aws.Alarm) (text []string) {
 	for i := range alarms {
 		a := &alarms[i]
@@ -105,7 +104,7 @@ func TestAlarmsWithoutMetricAreNamed(t *testing.T) {
 	}
 }
 
-// A period without a sample would count as missing data, which two of the alarms take for a failure.
+// A period without a sample would be missing data, which breaches two of the alarms.
 func TestPeriodsHoldAtLeastOneSample(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{
@@ -210,7 +209,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// The form is that of the examples in the guide of Elastic Beanstalk.
+// In the format of examples in the Elastic Beanstalk guide.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:
@@ -322,7 +321,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 	}
 }
 
-// A graph names nothing that nobody publishes, and no two parts of the dashboard overlap.
+// The dashboard contains no unpublished metrics, and its parts do not overlap.
 func TestDashboardShowsWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	var body struct {

@@ -14,7 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// fakeCloud holds alarms and dashboards by name.
 type fakeCloud struct {
 	alarms     map[string]aws.Alarm
 	tags       map[string]map[string]string
@@ -76,7 +75,7 @@ func (f *fakeCloud) DeleteDashboard(_ context.Context, name string) error {
 	return f.err
 }
 
-// apply finds, compares and applies, and returns the steps as text.
+// apply finds, compares and applies, and returns the steps.
 func apply(t *testing.T, cloud Cloud, want *Set, prune bool) (text []string) {
 	t.Helper()
 	found, err := Find(t.Context(), cloud, want.Environment)
@@ -100,7 +99,7 @@ func apply(t *testing.T, cloud Cloud, want *Set, prune bool) (text []string) {
 	return text
 }
 
-// small is an environment with two alarms and a dashboard.
+// small has two alarms and a dashboard.
 func small(threshold float64) *Set {
 	s := shop()
 	s.Queues, s.Publishes = s.Queues[:1], false
@@ -141,7 +140,7 @@ func TestApplyingChangesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// The actions that 'alarms apply --action' gave to an alarm stay when nothing names actions, and go when none are named.
+// Actions given to 'alarms apply --action' stay with nil actions and are removed with an empty list.
 func TestActionsThatAreNotNamedAreKept(t *testing.T) {
 	t.Parallel()
 	cloud := newFakeCloud()
@@ -169,7 +168,7 @@ func TestActionsThatAreNotNamedAreKept(t *testing.T) {
 	}
 }
 
-// What another program created under such a name is neither changed nor deleted.
+// Resources of other programs are neither changed nor deleted.
 func TestForeignAlarmsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	cloud := newFakeCloud()
@@ -220,7 +219,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 	}
 }
 
-// TestAgainstAForeignCloudWatch does the same with moto, beside alarms and dashboards of others.
+// Runs against moto, which also contains other alarms and dashboards.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -260,7 +259,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 			t.Errorf("%s did not arrive as it was sent: %v", found.Alarms[i].Name, changes)
 		}
 	}
-	for range 2 { // the second time there is nothing left
+	for range 2 { // then nothing is left
 		if err := Delete(t.Context(), cloud, found); err != nil {
 			t.Fatal(err)
 		}
