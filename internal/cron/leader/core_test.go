@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// leading returns a core that leads in term 1, and the time of the attempt that
-// made it so.
+// leading returns a core that leads in term 1, and the time of its attempt.
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -27,9 +26,8 @@ func leading(t *testing.T) (*core, time.Time) {
 	return c, now
 }
 
-// Another's lease is left alone to the end of its duration, counted from when
-// its version was first seen here, and not a moment less: the margin is for
-// clocks, not for impatience.
+// Another instance's lease is free exactly after its duration, counted from when its version was first seen. The
+// margin is for clocks only.
 func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -52,14 +50,14 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c, _ := leading(t)
 		c.lose()
 		c.observed(now, test.lease)
-		c.observed(now.Add(test.after), test.lease) // another look does not begin anew
+		c.observed(now.Add(test.after), test.lease) // another read does not restart the duration
 		if got := c.free(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}
 	}
 }
 
-// A lease whose time is over is looked at once more before it is taken: another instance may have taken it.
+// Another instance may have taken an expired lease.
 func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)
@@ -84,8 +82,7 @@ func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	}
 }
 
-// A store that does not know a repeat when it sees one still shows whose
-// version it holds.
+// A store that does not recognize a repeat still returns the stored version.
 func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -102,8 +99,7 @@ func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	}
 }
 
-// A term that was lost while the store was busy renewing it stays lost, and the
-// next one begins at once, since the lease is still this instance's own.
+// A term lost during a renewal stays lost. The next one starts immediately, because the lease is still our own.
 func TestALostTermStaysLost(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -119,7 +115,7 @@ func TestALostTermStaysLost(t *testing.T) {
 	}
 }
 
-// A term that was lost takes its unanswered write with it.
+// Losing a term discards its pending write.
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -134,7 +130,7 @@ func TestALostTermIsReadAnew(t *testing.T) {
 	}
 }
 
-// Many instances that look at one lease spread their looks over a fourth of the time between renewals.
+// Reads by many instances are spread over a quarter of the renewal interval.
 func TestPauseBetweenLooks(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)

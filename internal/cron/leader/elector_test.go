@@ -20,22 +20,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// harness is electors on one store, in virtual time.
+// harness runs electors on one store, in virtual time.
 type harness struct {
 	t     *testing.T
 	store *memoryStore
 	nodes []*node
 }
 
-// node is one elector under test with what its listeners were told.
+// node is an elector with its recorded events.
 type node struct {
 	*Elector
 	stop func() // ends Run and waits for it
-	kill func() // as kill -9: Run stops without a word to the store
+	kill func() // like kill -9: does not release the lease
 
 	mu       sync.Mutex
 	reported []string
-	wall     time.Duration // what was added to its time of day
+	wall     time.Duration // added to its time of day
 }
 
 func (n *node) report(format string, args ...any) {
@@ -50,7 +50,7 @@ func (n *node) events() string {
 	return strings.Join(n.reported, "\n")
 }
 
-// cuttable is a node's own way to the store.
+// cuttable is a node's connection to the store.
 type cuttable struct {
 	*memoryStore
 	mu  sync.Mutex
@@ -85,7 +85,7 @@ func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease)
 	return c.memoryStore.Swap(ctx, name, old, next)
 }
 
-// in runs a test in a bubble of virtual time.
+// in runs a test in a bubble with virtual time.
 func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,6 @@ func in(t *testing.T, test func(r *harness)) {
 	})
 }
 
-// start runs one more elector.
 func (r *harness) start(change ...func(*Options)) *node {
 	r.t.Helper()
 	n := &node{}
@@ -146,7 +145,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne fails the test when two lead, and returns who does.
+// atMostOne returns the leader and fails the test if there are two.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -161,8 +160,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until waits in small steps until one of the nodes given leads, and
-// returns how long that took.
+// until waits until one of the given nodes leads, and returns how long that took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -273,8 +271,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 	})
 }
 
-// At a stop the lease is given back also when the outcome of the last write is
-// not known.
+// The lease is released even if the last write's outcome is unknown.
 func TestAStopAmidALostReply(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {
@@ -295,7 +292,7 @@ func TestAStopAmidALostReply(t *testing.T) {
 func TestLeaderCutFromTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
-		r.sleep(7 * time.Second) // the last renewal began at 5 s
+		r.sleep(7 * time.Second) // the last renewal started at 5 s
 		a.lease.store.(*cuttable).set(true)
 		r.sleep(9*time.Second + 990*time.Millisecond)
 		a.wants(t, 1)
@@ -321,8 +318,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// The store is away for everybody: nobody leads; afterwards somebody does,
-// within the longest back-off.
+// Nobody leads while the store is unavailable. Afterwards an instance leads within the longest delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
@@ -369,8 +365,7 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// Every second reply is lost after the write was applied: the leader finds its
-// own success and nothing changes hands.
+// Every second response is lost after the write was applied. The leader recognizes its own write and stays.
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
@@ -390,8 +385,7 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// A write whose first try was applied counts from that try on, not from the
-// try that found it.
+// If the first try was applied, the lease counts from it, not from the try that detected it.
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
 	in(t, func(r *harness) {
 		first := true
@@ -403,7 +397,7 @@ func TestTrustCountsFromTheFirstTry(t *testing.T) {
 			return storeFault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
-		begin := time.Now() // the read takes no time: faults begin with the swap
+		begin := time.Now() // the read takes no time; faults start with the swap
 		r.until(5*time.Second, a)
 		r.store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
@@ -420,13 +414,13 @@ func TestSuspendedMachine(t *testing.T) {
 		a, b := r.start(), r.start()
 		r.sleep(6 * time.Second)
 		a.mu.Lock()
-		a.wall = 30 * time.Second // the monotonic clock stood still meanwhile
+		a.wall = 30 * time.Second // the monotonic clock stopped meanwhile
 		a.mu.Unlock()
 		if _, ok := a.Term(); ok {
 			t.Fatal("leading right after a suspend")
 		}
 		r.sleep(time.Millisecond)
-		if l := r.atMostOne(); l == a { // the lease was still its own: a new term
+		if l := r.atMostOne(); l == a { // the lease was still its own, so it leads in a new term
 			a.wants(t, 2)
 		}
 		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
@@ -436,7 +430,7 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
-// The lease of a term that was lost is still this instance's own, and it leads again at once.
+// The lease of a lost term is still our own, so the instance leads again immediately.
 func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -444,12 +438,12 @@ func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 		a.mu.Lock()
 		a.wall = 30 * time.Second
 		a.mu.Unlock()
-		r.sleep(time.Second) // a tick notices it
+		r.sleep(time.Second) // noticed by a tick
 		a.wants(t, 2)
 	})
 }
 
-// Small steps of the clock, as time synchronisation makes them, change nothing.
+// Time synchronization causes small steps.
 func TestSmallClockSteps(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -463,8 +457,7 @@ func TestSmallClockSteps(t *testing.T) {
 	})
 }
 
-// A listener that blocks for two leases keeps neither the gate open nor the
-// instance from leading again.
+// A listener that blocks for two leases neither keeps the gate open nor prevents leading again.
 func TestBlockedListener(t *testing.T) {
 	in(t, func(r *harness) {
 		var a *node
@@ -475,7 +468,7 @@ func TestBlockedListener(t *testing.T) {
 				select {
 				case blocked <- ok:
 					time.Sleep(30 * time.Second)
-				default: // the stop at the end of the test
+				default: // stopped at the end of the test
 				}
 			}
 		})
@@ -484,7 +477,7 @@ func TestBlockedListener(t *testing.T) {
 		r.sleep(11500 * time.Millisecond)
 		a.wants(t, 0)
 		a.lease.store.(*cuttable).set(false)
-		r.sleep(5 * time.Second) // the longest back-off, far less than the listener takes
+		r.sleep(5 * time.Second) // the longest delay, much less than the listener needs
 		a.wants(t, 2)
 		r.sleep(40 * time.Second)
 		select {
@@ -505,7 +498,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 		r.sleep(time.Second)
 		r.store.Remove("jobs")
 		r.sleep(5 * time.Second)
-		a.wants(t, 2) // higher than any term seen, so that fences stay right
+		a.wants(t, 2) // higher than any term seen, for fencing
 		if !strings.Contains(a.events(), "the lease was removed from the store") {
 			t.Errorf("a was told\n%s", a.events())
 		}

@@ -9,17 +9,16 @@ import (
 	"tendril/queue"
 )
 
-// world is three cores, one stored lease, and one clock that all share. It is
-// a value: a copy is another future.
+// world contains three cores, a stored lease and a shared clock. A copy is another future.
 type world struct {
 	now    int // in units of time
 	stored queue.Lease
 	nodes  [3]core
-	// calls are the swaps under way, by node; nil for none.
+	// swaps in progress by node, or nil
 	calls [3]*attempt
-	// late are swaps that were reported as failed and may still be applied.
+	// swaps reported as failed that may still be applied
 	late []*attempt
-	// owners tells which node led in a term: index term, value node + 1.
+	// owners is the node that led in each term, plus 1.
 	owners [16]int8
 }
 
@@ -27,8 +26,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key is equal for two worlds with the same futures. Only distances in time
-// matter, and no distance beyond the longest of the rules.
+// key is equal for worlds with the same futures. Only differences of time matter, up to the longest duration in
+// rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -64,7 +63,7 @@ func (w *world) key() string {
 	return string(k)
 }
 
-// apply is the compare-and-swap of the store.
+// apply is the store's compare-and-swap.
 func (w *world) apply(a *attempt) (won bool) {
 	if w.stored.Version == a.old.Version {
 		w.stored = a.next
@@ -72,7 +71,7 @@ func (w *world) apply(a *attempt) (won bool) {
 	return w.stored.Version == a.next.Version
 }
 
-// futures returns every world that may come next.
+// futures returns every possible next world.
 func (w world) futures() []world {
 	var all []world
 	add := func(change func(*world)) {
@@ -95,7 +94,7 @@ func (w world) futures() []world {
 			continue
 		}
 		if i > 0 && w.nodes[i-1].seenAt.IsZero() {
-			break // nodes that did nothing yet are alike: they begin in order
+			break // nodes that have done nothing are equivalent, so they start in order
 		}
 		probe := w.nodes[i]
 		switch probe.decide(w.clock()).do {
@@ -112,9 +111,9 @@ func (w world) futures() []world {
 	return all
 }
 
-// answers adds every way in which a swap under way may end.
+// answers adds every possible outcome of a swap in progress.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
-	add(func(n *world) { // applied, and said so
+	add(func(n *world) { // applied and reported as such
 		n.calls[i] = nil
 		won := n.apply(a)
 		if n.nodes[i].swapped(n.clock(), a, won, n.stored) {
@@ -125,10 +124,10 @@ func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 		n.calls[i] = nil
 		n.nodes[i].failed(n.clock())
 	}
-	add(func(n *world) { failed(n); n.apply(a) })                 // applied, reported as failed
+	add(func(n *world) { failed(n); n.apply(a) })                 // applied, but reported as failed
 	add(func(n *world) { failed(n) })                             // not applied
 	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // may be applied later
-	// the process gave up its term while it waited, for any reason
+	// the process gave up its term while waiting
 	add(func(n *world) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()
@@ -142,7 +141,7 @@ func (w *world) leads(i int) {
 	}
 }
 
-// wrong says which promise this world breaks, "" for none.
+// wrong returns the violated invariant, or "".
 func (w *world) wrong() string {
 	inCharge := 0
 	for i := range w.nodes {
@@ -168,10 +167,10 @@ func (w *world) wrong() string {
 	return ""
 }
 
-// search visits every world within depth steps and returns how many there are.
+// search visits every world within a number of steps.
 type search struct {
-	visited map[string]int8 // the depth left when it was visited
-	led     map[int64]int   // worlds in which somebody leads, by term
+	visited map[string]int8 // remaining depth when visited
+	led     map[int64]int   // worlds with a leader, by term
 	wrong   string
 }
 
@@ -201,7 +200,7 @@ func (s *search) visit(w world, depth int) {
 	}
 }
 
-// beginning is a world in which node 0 holds a lease, or in which nobody does.
+// beginning returns a world in which node 0 holds a lease, if held is set.
 func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {
@@ -222,9 +221,8 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// Every interleaving of three nodes with a store that may apply a write and
-// report failure, apply it later, or never; a node may be scheduled late
-// between any two of its steps, which is a pause.
+// Every interleaving of three nodes with a store that may apply a write and report an error, apply it later, or
+// never. Any step may be late, which is a suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -232,7 +230,7 @@ func TestEveryInterleaving(t *testing.T) {
 		held  bool
 		lease time.Duration
 		depth int
-		terms int64 // how many terms the search has to reach to mean anything
+		terms int64 // the search must reach this many terms to be meaningful
 	}{
 		{"from an empty store", false, 3 * unit, 9, 1},
 		{"from an empty store, with a short lease", false, 2 * unit, 10, 2},

@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// rigged returns a gate that is open for term 1 up to 12 s from now, and what
-// it tells.
+// rigged returns a gate that is open for term 1 for 12 s, and its events.
 func rigged(t *testing.T) (*gate, *[]string) {
 	t.Helper()
 	reported := &[]string{}
@@ -34,7 +33,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, reported := rigged(t)
-		time.Sleep(1900 * time.Millisecond) // one tick is late by 0.9 s
+		time.Sleep(1900 * time.Millisecond) // one tick is 0.9 s late
 		if _, ok := g.holds(); !ok {
 			t.Errorf("closed after a tick that was a little late: %v", *reported)
 		}
@@ -99,7 +98,6 @@ func TestGateIsOneWay(t *testing.T) {
 	})
 }
 
-// A machine that was suspended while the store answered does not open the gate.
 func TestGateStaysClosedAfterASuspendDuringTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// memoryStore is a lease store in memory, for tests of electors. It counts its calls, and can fail them. It uses the time
-// package alone, so that delays pass in virtual time inside a testing/synctest bubble. All methods are safe for
-// concurrent use.
+// memoryStore is an in-memory store for tests that counts its calls and can fail them. It only uses package time, so
+// its delays are virtual in a bubble. It is safe for concurrent use.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
@@ -19,49 +18,47 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// callCounts are the calls of a [memoryStore]. Refused is the number of Swaps that found another version than they
-// expected.
+// Refused is the number of Swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
-// storeFault is what goes wrong with one call of a [memoryStore]. The zero value is not a fault.
+// storeFault is the failure of a call. The zero value means success.
 type storeFault struct {
 	Takes time.Duration // until it is applied
-	Drop  bool          // it is not applied
-	Err   error         // what it returns
+	Drop  bool          // not applied
+	Err   error         // returned error
 }
 
-// newMemory returns an empty store.
 func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
-// SetFault sets what is asked before each call, one at a time; nil means no faults.
+// SetFault sets a function called before each call; nil means no faults.
 func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Stored returns the lease stored under name, without a call.
+// Stored returns a lease without counting a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove removes the lease stored under name, without a call.
+// Remove removes a lease without counting a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
-// Counts returns the calls so far. Those whose context ended while they were delayed do not count.
+// Counts excludes calls whose context ended during the delay.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts
 }
 
-// Read returns a lease, as a [Store] does.
+// Read implements [Store].
 func (m *memoryStore) Read(ctx context.Context, name string) (queue.Lease, error) {
 	f, err := m.begin(ctx, false)
 	m.mu.Lock()
@@ -70,7 +67,7 @@ func (m *memoryStore) Read(ctx context.Context, name string) (queue.Lease, error
 	return m.leases[name], errors.Join(err, f.Err)
 }
 
-// Swap replaces a lease, as a [Store] does.
+// Swap implements [Store].
 func (m *memoryStore) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	if next.Version == "" {
 		return false, queue.Lease{}, errors.New("a lease needs a version")
@@ -95,7 +92,6 @@ func (m *memoryStore) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, m.leases[name], nil
 }
 
-// begin waits as long as the call takes, or until its context ends.
 func (m *memoryStore) begin(ctx context.Context, swap bool) (storeFault, error) {
 	m.mu.Lock()
 	var f storeFault

@@ -11,14 +11,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// perSecond counts the calls of a store by the second.
+// perSecond counts a store's calls by second.
 type perSecond struct {
 	mu            sync.Mutex
 	began         time.Time
 	reads, writes map[int]int
 }
 
-// measure gives each call of the store 5 ms, the time of a call of DynamoDB, and begins to count.
+// measure starts counting. Each call takes 5 ms, like a call of DynamoDB.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {
@@ -35,7 +35,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// many is how many instances the tests have, fewer with the race detector.
+// many returns the number of instances, smaller with the race detector.
 func many() int {
 	if testing.Short() {
 		return 200
@@ -57,7 +57,7 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// crowd starts n electors within ten seconds, as machines that boot together do.
+// crowd starts n electors within ten seconds, like machines that boot together.
 func (r *harness) crowd(n int) {
 	for range n {
 		r.start()
@@ -66,7 +66,7 @@ func (r *harness) crowd(n int) {
 	r.sleep(10 * time.Second)
 }
 
-// TestLeaseTrafficOfManyInstances: each instance adds its looks at the lease, and no writes.
+// Each additional instance adds reads of the lease, but no writes.
 func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	for _, n := range []int{1, 10, 100, many()} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// TestDeadLeadersOfManyInstancesAreReplaced: kill after kill, within lease and renewal, by few writes.
+// Each is replaced within Lease + Renew, with few writes.
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {
 		n, kills := many(), testpeer.Size(5, 200)
@@ -130,7 +130,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	})
 }
 
-// TestManyInstancesAfterAnOutageOfTheStore: they come back spread, and one leads.
+// Their calls are spread, and one of them leads.
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		n := many()

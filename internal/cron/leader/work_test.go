@@ -13,7 +13,7 @@ import (
 
 const work = "work:shop/1"
 
-// candidate is one instance that asks for the work in the background.
+// candidate acquires work in the background.
 type candidate struct {
 	held *Work
 	err  error
@@ -69,7 +69,7 @@ func TestWorkIsDoneByOneInstance(t *testing.T) {
 		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
-		time.Sleep(time.Hour) // long after the lease, which is renewed
+		time.Sleep(time.Hour) // longer than the lease, which is renewed
 		if !second.waits() || first.Context().Err() != nil {
 			t.Fatalf("the second instance does not wait for the first, whose work goes on")
 		}
@@ -189,7 +189,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// take replaces the lease of the work, as another instance does.
+// take replaces the lease, like another instance.
 func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
@@ -211,7 +211,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	}
 }
 
-// Waiting for work is reported once for each instance that holds it; the lease is read once for each renewal.
+// Waiting is reported once per holder, and the lease is read once per renewal interval.
 func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestLostAnswersOfTheStoreDoNotLoseTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
 		lose := false
-		store.SetFault(func(swap bool) storeFault { // every second swap is applied, and its answer lost
+		store.SetFault(func(swap bool) storeFault { // every second swap is applied with a lost response
 			if swap {
 				lose = !lose
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestLegalStepsAreAccepted, also those that reach no second value: each is due as the list of numbers is.
+// Steps may be longer than the range. Each is equivalent to the list of numbers.
 func TestLegalStepsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, list string }{
@@ -42,7 +42,7 @@ func TestLegalStepsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestOnlyABareStarLeavesTheDayToTheOtherField: a star in a list, or with a step, names days.
+// A star in a list, or with a step, names days.
 func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	}
 }
 
-// TestAdviceForRangesThatRunBackwards is an expression that means the same, and is accepted.
+// The hint contains a valid expression with the same meaning.
 func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, advice string }{
@@ -97,7 +97,7 @@ func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	}
 }
 
-// TestFileOfAThousandTasksIsRead, with long names, zones and attributes.
+// The names, zones and attributes are long.
 func TestFileOfAThousandTasksIsRead(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

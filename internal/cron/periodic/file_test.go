@@ -17,9 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want")
 
-// TestFiles reads each file of testdata, which is named by the one thing that
-// is right or wrong in it, and compares what comes of it with the .want file
-// beside.
+// Each file in testdata is named after its valid or invalid feature; the .want file contains the expected result.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -51,7 +49,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// outcome writes down an error, or the tasks and warnings.
+// outcome formats an error, or the tasks and warnings.
 func outcome(f *File, err error) string {
 	if err != nil {
 		return "refused\n" + err.Error() + "\n"
@@ -95,8 +93,7 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 	}
 }
 
-// TestPathsAreDelivered: a file may ask for the paths to which messages are delivered, and for
-// no other.
+// A file may use exactly the paths to which messages can be delivered.
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -114,8 +111,6 @@ func TestPathsAreDelivered(t *testing.T) {
 	}
 }
 
-// TestHostileFilesAreRefusedFast would take minutes if such files reached the
-// parser.
 func TestTasksAtTheirBounds(t *testing.T) {
 	t.Parallel()
 	repeat := strings.Repeat
@@ -139,7 +134,6 @@ func TestTasksAtTheirBounds(t *testing.T) {
 	}
 }
 
-// A task without a name is identified by its number.
 func TestLineThatIsNotYAMLNamesTheTaskByItsNumber(t *testing.T) {
 	t.Parallel()
 	const file = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n- url: /b\n  schedule: * 0 * * *\n"

@@ -10,12 +10,11 @@ import (
 	"tendril/internal/registry"
 )
 
-// endsAfterSend is a leader that ends, or has no answers for a while, between
-// sending a run and noting that it was sent.
+// endsAfterSend is a leader that dies, or loses responses for a while, between sending a run and recording it.
 type endsAfterSend struct {
 	*node
-	dies   bool      // else answers are lost
-	healed time.Time // when they are not lost any more
+	dies   bool      // otherwise responses are lost
+	healed time.Time // end of the lost responses
 }
 
 func (l *endsAfterSend) after(err error) error {
@@ -29,7 +28,7 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Swap records nothing about a run that was sent.
+// Swap does not record sent runs.
 func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
 	error) {
 	for _, c := range changes {
@@ -42,8 +41,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// embeddedEndsAfterSend is the same on an embedded queue, which sends and notes in
-// one transaction: only the answer is lost.
+// embeddedEndsAfterSend is the same with an embedded queue, where only the response is lost.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend
@@ -54,11 +52,9 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 	return answer, l.leader.after(err)
 }
 
-// TestRunsInTheQueueAreNotToldAsMissed: leaders end, one after the other, between
-// sending a run and noting that, or get no answers for longer than a run may be
-// late. The next, or the same, leaves out what is too old by the task's policy,
-// and tells of each time once: as enqueued before, or perhaps, where it was, and as
-// missed where it was not.
+// Leaders die between sending a run and recording it, or get no responses for longer than the grace. The next leader
+// skips runs that are too old and reports each of them once: as enqueued, or possibly enqueued, if it was, and
+// otherwise as missed.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
@@ -77,7 +73,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	const period = 20 * time.Second
 	th := &theatre{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
-	times := map[int64]int{} // how often a time was reported as missed
+	times := map[int64]int{} // number of reports as missed
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {
@@ -100,7 +96,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
 		go func() { last.done <- s.Run(ctx) }()
 		th.elect(l.node)
-		time.Sleep(95 * time.Second) // each leader finds times that are too old, and sends one run at least
+		time.Sleep(95 * time.Second) // each leader finds times that are too old, and sends at least one run
 		synctest.Wait()
 		if i < changes {
 			cancel()
@@ -129,8 +125,8 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 }
 
-// TestADeliveredRunIsNotPerhapsEnqueued: an instance that saw the run's message, though
-// the leader before it ended without noting that it was sent, tells no doubt.
+// An instance that delivered the run's message knows that it was enqueued, although the leader died before recording
+// it.
 func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {

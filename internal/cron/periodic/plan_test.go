@@ -10,11 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// noon is the time that tests count from.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// TestPlan is the policy for missed runs as a table. Times are minutes and
-// seconds after noon.
+// Times are minutes and seconds after noon.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	minutely := schedule(t, "* * * * *", "UTC")
@@ -81,10 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// TestPlanRandomly steps through time with random gaps: every slot is either
-// enqueued or passed, in order, once, never early, and none is passed that was
-// found punctual or, with "all", within its grace. Its time is that of the
-// schedule, its jitter, and what the jitter of those before it makes it wait.
+// Steps through time with random gaps. Every slot is either enqueued or passed, in order, once and never early, and
+// none is passed that was punctual or, with "all", within its grace.
 func TestPlanRandomly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,8 +118,7 @@ func TestPlanRandomly(t *testing.T) {
 	})
 }
 
-// dueNaively is when a slot is due: when it and all that the schedule has before
-// it are.
+// dueNaively returns the latest due time of the slot and all earlier ones.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -134,9 +129,8 @@ func dueNaively(task *Task, at time.Time) time.Time {
 	return due
 }
 
-// TestJitterLosesNothing lets a leader look at its plan at least once a second
-// for days or years: it finds every time of the naive walk, in order, once, neither
-// early nor late, also where the jitter is longer than the time between two.
+// A leader that checks its plan at least once a second finds every time of the naive schedule, in order, once and on
+// time, even if the jitter exceeds the interval.
 func TestJitterLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

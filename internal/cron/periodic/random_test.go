@@ -14,7 +14,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// script is what happens to three instances in a random test.
+// script describes a random test with three instances.
 type script struct {
 	kind   string // embedded, fifo, standard
 	period time.Duration
@@ -25,8 +25,7 @@ type script struct {
 	events []event
 }
 
-// event happens after a pause: instance node is elected (-1 for none), or
-// dies and comes back, or the time of day is set.
+// event happens after a pause: node is elected (-1 for none), node restarts, or the clock is set.
 type event struct {
 	after time.Duration
 	what  string
@@ -43,7 +42,7 @@ func draw(t *rapid.T) script {
 		delay:  rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, time.Second}).Draw(t, "delay"),
 		seed:   rapid.Uint64().Draw(t, "seed"),
 	}
-	if s.delay >= time.Second { // a task is enqueued one run at a time
+	if s.delay >= time.Second { // runs of a task are enqueued one at a time
 		s.period = max(s.period, 15*time.Second)
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "events") {
@@ -62,22 +61,22 @@ func draw(t *rapid.T) script {
 	return s
 }
 
-// instance is a scheduler and the node it runs on.
+// instance is a scheduler and its node.
 type instance struct {
 	node   *node
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// theatre plays one script.
+// theatre runs a script.
 type theatre struct {
 	*world
 	script
 	file      *File
 	instances [3]*instance
 	mu2       sync.Mutex
-	reported  map[int64]bool // scheduled times reported to be uncertain
-	wrong     []string       // what was reported and was not so
+	reported  map[int64]bool // scheduled times reported as uncertain
+	wrong     []string       // wrong reports
 	stepped   bool
 }
 
@@ -98,7 +97,7 @@ func (th *theatre) start(i int) {
 	th.instances[i] = in
 }
 
-// skipped takes what a scheduler tells of runs that it left out.
+// skipped records a scheduler's report.
 func (th *theatre) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
@@ -124,7 +123,7 @@ func (th *theatre) happen(e event) {
 	switch {
 	case e.what == "step":
 		th.world.mu.Lock()
-		// A call that was due when it began may arrive by a clock set back since.
+		// A call may be applied after the clock was set back.
 		if shown := time.Now().Add(th.step).Round(0); shown.After(th.high) {
 			th.high = shown
 		}
@@ -144,8 +143,7 @@ func (th *theatre) happen(e event) {
 	}
 }
 
-// problems plays the script in a bubble and returns what is wrong with the
-// messages at the end.
+// problems runs the script in a bubble and returns what is wrong with the messages.
 func (s script) problems() (problems []string) {
 	th := &theatre{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
@@ -156,7 +154,7 @@ func (s script) problems() (problems []string) {
 		th.start(i)
 	}
 	th.elect(th.instances[0].node)
-	// The registry counts a task's times from when a leader first reported it.
+	// The registry counts a task's times from a leader's first report.
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	th.faults(s.chance)
@@ -200,9 +198,8 @@ func (th *theatre) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat reports whether a run may be there again after its last message: on a
-// standard queue by the next leader, which finds the run unsettled, or once in a term
-// when the answer to the first was lost.
+// mayRepeat reports whether a run may have another message: on a standard queue from the next leader, which finds the
+// run unsettled, or once per term after a lost response.
 func (th *theatre) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false
@@ -216,11 +213,9 @@ func (th *theatre) mayRepeat(last, again arrival, all []arrival) bool {
 	return last.term != again.term && inTerm <= 2 || last.lost && inTerm == 2
 }
 
-// TestRandomly lets leaders change, instances die, calls fail before or after
-// they were applied, and clocks be set: per task and time there is one message,
-// on a standard queue one more, with the same id, for each answer that was lost and
-// each leader that came before it was settled; none is early, none is missed with the
-// policy that makes up for all, and none that is in its queue is reported as missed.
+// Leaders change, instances die, calls fail before or after they were applied, and clocks are set. Each scheduled
+// time has one message, plus one with the same ID on a standard queue for each lost response and each leader before
+// it was settled. No message is early. With policy "all" none is missed, and no enqueued run is reported as missed.
 func TestRandomly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

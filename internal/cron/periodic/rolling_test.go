@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// TestTwoVersionsOfTheFile is a rolling deployment: two instances have different
-// files of tasks, and the lead goes from one to the other and back. No run is
-// enqueued twice, none early, and what both files have alike is never missed.
+// During a rolling deployment two instances have different files, and leadership moves back and forth. No run is
+// enqueued twice or early, and tasks in both files are never missed.
 func TestTwoVersionsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

@@ -12,10 +12,10 @@ import (
 	_ "time/tzdata"
 )
 
-// naive is an expression as five sets, read by the simplest code that can.
+// naive contains the five sets of an expression, parsed in the simplest way.
 type naive [5]set
 
-// set has the values of a field; written tells that it was more than a star.
+// written means that the field was not a bare star.
 type set struct {
 	has     [60]bool
 	written bool
@@ -82,9 +82,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// everyZone are the zones that are looked at: no change of the clocks, changes
-// of an hour on both halves of the earth, of half an hour, at midnight, in the
-// month of fasting, and offsets of half and quarter hours.
+// everyZone lists zones without clock changes, with changes of an hour in both hemispheres, of half an hour, at
+// midnight and during Ramadan, and with offsets of half and quarter hours.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",
@@ -103,9 +102,8 @@ func everyExpression() []string {
 	}
 }
 
-// TestTenYears compares Next and Prev with walking through ten years minute by
-// minute, where the rule for changes of the clocks is nothing but this: the
-// latest that the clocks ever showed moves on, and what it passes is due.
+// Compares Next and Prev with ten years minute by minute. A time is due when the latest time ever displayed by the
+// clocks passes it.
 func TestTenYears(t *testing.T) {
 	t.Parallel()
 	from, to := time.Date(2019, 12, 30, 0, 0, 0, 0, time.UTC), time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -136,9 +134,8 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 	})
 }
 
-// compare asks Next and Prev for every step of the walk. Of an expression with
-// more than 400 times a month, only the first weeks and the days about
-// each change of the clocks are asked for, unless TENDRIL_LONG is set.
+// compare checks Next and Prev at every step. For an expression with more than 400 times a month, it checks only the
+// first weeks and the days around each clock change, unless TENDRIL_LONG is set.
 func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	t.Helper()
 	dense := len(expected) > 400*12*int(to.Sub(from)/(365*24*time.Hour)) && os.Getenv("TENDRIL_LONG") == ""
@@ -169,7 +166,6 @@ func changing(at time.Time, zone *time.Location) bool {
 	return at.Sub(start).Abs() < near || end.Sub(at).Abs() < near
 }
 
-// reference walks.
 func reference(t *testing.T, expressions []string, zone *time.Location, from, to time.Time) [][]int64 {
 	t.Helper()
 	sets, found := make([]naive, len(expressions)), make([][]int64, len(expressions))
@@ -266,7 +262,6 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// TestChangesOfTheClocks is the rule as a table.
 func TestChangesOfTheClocks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zone, expression, after, want string }{

@@ -73,8 +73,7 @@ func TestMessageOnFIFO(t *testing.T) {
 	}
 }
 
-// TestIDOfARunThatAPersonAskedFor: its message says the id, which must be one of its task and
-// time.
+// The message contains the ID, which must match its task and time.
 func TestIDOfARunThatAPersonAskedFor(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// transcript writes down events, in seconds since the start.
+// transcript records events, in seconds since the start.
 type transcript struct {
 	mu    sync.Mutex
 	start time.Time
@@ -59,7 +59,7 @@ func (tr *transcript) events() Events {
 	}
 }
 
-// stage is one instance that runs.
+// stage is a running instance.
 type stage struct {
 	*world
 	*Scheduler
@@ -67,8 +67,7 @@ type stage struct {
 	tr   *transcript
 }
 
-// play runs a scheduler of the tasks in a bubble; it leads in term 1. Time in a
-// bubble begins at midnight UTC.
+// play runs a scheduler in a bubble, leading in term 1. Time in a bubble starts at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +91,7 @@ func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	})
 }
 
-// until lets time pass and compares what happened.
+// until waits and compares the events.
 func (s *stage) until(t *testing.T, at time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(s.tr.start.Add(at)))
@@ -138,8 +137,7 @@ func TestNextLeaderMakesUp(t *testing.T) {
 	})
 }
 
-// TestAStandbyKnowsWhenItBegan: a leader that died before its first word to
-// the registry leaves nothing there.
+// A leader that dies before its first call leaves nothing in the registry.
 func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -166,7 +164,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 		s.faults(0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		// It may have been applied by the tries: then it was there before.
+		// An earlier try may have been applied.
 		got := s.tr.take()
 		if got != "1m15s enqueued a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" ||
 			len(s.queues["jobs"]) != 1 {
@@ -222,7 +220,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		s.until(t, 3*time.Minute,
 			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
-		// The registry knows that it was left out.
+		// The registry knows that it was skipped.
 		s.elect(s.node)
 		_ = s.Resume("a")
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
@@ -258,7 +256,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// What another instance works on is left out like what runs here, and an answer that is not there is waited for.
+// A run of another instance has the same effect as one on this instance. Without a response, the scheduler waits.
 func TestOverlapWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
@@ -303,12 +301,12 @@ func TestReload(t *testing.T) {
 		s.until(t, 30*time.Second, "0s led 1")
 		changed, url := every("a", 20), every("c", 45)
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		// The times of the new schedule before now are not made up for.
+		// Earlier times of the new schedule are not caught up.
 		s.until(t, 45*time.Second,
 			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s enqueued a 40s late 0s\n45s enqueued c 45s late 0s")
 		url.URL = "/elsewhere"
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		s.elect(s.node) // what the registry says does not go back behind the change
+		s.elect(s.node) // the registry does not override the change
 		s.until(t, 50*time.Second, "45s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}\n45s led 2")
 		s.Reload(nil)
 		s.until(t, 5*time.Minute, "50s reloaded {Tasks:0 Added:0 Removed:2 Changed:0}")
@@ -318,8 +316,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestTheRegistryLearnsOfSchedules: at the first question, and after a reload that
-// changed one. A process that begins with another schedule makes up for nothing.
+// It learns them at the first call and after a reload. A process that starts with another schedule catches up on
+// nothing.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
@@ -340,8 +338,7 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	})
 }
 
-// TestARefusedTermIsReportedOnce: a leader tells once in each term that the registry takes
-// it for over; one that was deposed says nothing.
+// A leader reports once per term that the registry considers it ended. A deposed leader does not report it.
 func TestARefusedTermIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var refused []int64
@@ -349,7 +346,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	s := New(nil, lead, nil, Options{Events: Events{Refused: func(r Refused) { refused = append(refused, r.Term) }}})
 	for _, step := range []struct {
 		term, leads int64
-		want        string // the terms so far
+		want        string // terms so far
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
 		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
@@ -359,14 +356,13 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	}
 }
 
-// fixedTerm leads in a term, in none when that is 0.
+// term is 0 while not leading.
 type fixedTerm struct{ term int64 }
 
 func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
 
 func (l *fixedTerm) Changed() <-chan struct{} { return nil }
 
-// countingRegistry counts what it is asked.
 type countingRegistry struct{ asked int }
 
 func (r *countingRegistry) Since(context.Context, int64, map[string]registry.Start) (map[string]queue.TaskTimes, error) {
@@ -397,7 +393,7 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 	})
 }
 
-// Who watches the history asks for it again when this number has changed.
+// A changed number means that there is something new in the history.
 func TestHistoryCountsWhatIsReported(t *testing.T) {
 	t.Parallel()
 	h := history{most: 1}
@@ -435,7 +431,7 @@ func TestTaskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A second is what clocks are corrected by.
+// Clocks are corrected by up to a second.
 func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -447,8 +443,8 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	})
 }
 
-// TestTaskComesBack: what was due while a task was not in the file is not made
-// up for, neither at once nor by the next leader; what is missed later is.
+// Runs due while a task was not in the file are not caught up, neither immediately nor by the next leader. Later ones
+// are.
 func TestTaskComesBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -466,8 +462,7 @@ func TestTaskComesBack(t *testing.T) {
 	})
 }
 
-// TestTheNextProcessMakesUp: for a process that begins, all tasks are new, and
-// the registry knows since when they count.
+// All tasks are new to a new process, and the registry knows their start.
 func TestTheNextProcessMakesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -515,7 +510,7 @@ func TestRunNowAndHistory(t *testing.T) {
 			got[1].Result.Outcome != queue.Done || !got[1].Manual {
 			t.Errorf("history %+v", got)
 		}
-		// An outcome that comes before the answer to the enqueuing is kept.
+		// An outcome may arrive before the response to Enqueue.
 		s.history.add(Run{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", ID: "late", Lateness: time.Second})
 		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" ||
 			got[0].Lateness != time.Second {
@@ -530,8 +525,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-// TestHistoryOfWhatWasEnqueuedBefore: such a run is not left out. It is there
-// once, with its message.
+// Such a run is in the history once, with its message, and not as skipped.
 func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -560,7 +554,7 @@ func TestClockIsSet(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
-		// The first two minutes come again: nothing is doubled.
+		// The first two minutes are repeated without duplicates.
 		s.until(t, 4*time.Minute+20*time.Second,
 			"2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n"+
 				"3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
@@ -572,7 +566,7 @@ func TestClockIsSet(t *testing.T) {
 			strings.Count(got, "enqueued") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
-		s.setClock(0) // and back again: what was jumped over is enqueued in its time
+		s.setClock(0) // when it is set again, skipped times are enqueued on time
 		time.Sleep(2 * time.Minute)
 		if got := s.tr.take(); !strings.Contains(got, "enqueued a 5m0s late 0s") ||
 			!strings.Contains(got, "enqueued a 6m0s late 0s") {
@@ -581,8 +575,7 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// TestNextLeaderAfterAClockThatRanAhead: the registry's time to come says nothing
-// of the outage before the takeover.
+// A future time in the registry does not hide the outage before the takeover.
 func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -601,7 +594,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
 			3m20s enqueued a 3m0s late 20s`)
 		s.until(t, 245*time.Second, "4m0s enqueued a 4m0s late 0s")
-		s.elect(s.node) // nothing is doubled
+		s.elect(s.node) // no duplicates
 		s.until(t, 250*time.Second, `4m5s led 3
 			4m5s skipped a 1m0s to 1m0s: 1 missed
 			4m5s skipped a 2m0s to 3m0s: 2 enqueued before
@@ -609,7 +602,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	})
 }
 
-// TestNewTaskAfterTheClockIsSetBack: before a task that is new nothing was missed, whatever the clock says by then.
+// A new task has no missed runs, whatever the clock shows.
 func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -622,7 +615,7 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// TestNextLeaderAfterTheClockIsSetBack: it makes up for nothing from before the task, however long its grace is.
+// It catches up on nothing from before the task, however long its grace.
 func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -643,8 +636,8 @@ func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// TestClockIsSetBackBehindTheStart: a task exists from when the clock was set to, for later leaders and processes
-// too. What is due from then on while nobody leads is made up for, also by a process that begins after that.
+// A task exists from the time to which the clock was set, also for later leaders and processes. Runs due after that
+// without a leader are caught up.
 func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -679,7 +672,7 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	})
 }
 
-// TestStopFinishesWhatBegan: the outcome of a call under way is waited for.
+// Run waits for calls in progress.
 func TestStopFinishesWhatBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -706,7 +699,7 @@ func (s slowly) Enqueue(ctx context.Context, term int64, f registry.Run) (regist
 	return s.Runs.Enqueue(ctx, term, f)
 }
 
-// TestOneQueueDoesNotHoldUpAnother: a call that hangs holds one of the places.
+// A blocked call occupies one of the concurrent calls.
 func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -740,7 +733,7 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// fickle loses the lead between the plan and the effect of the first minute.
+// fickle loses leadership between plan and effect in the first minute.
 type fickle struct{ *node }
 
 func (f fickle) Term() (int64, bool) {
@@ -754,7 +747,7 @@ func (f fickle) Term() (int64, bool) {
 	return term, ok && f.sent == 0
 }
 
-// TestLeadIsAskedBeforeTheEffect: the registry is not even called.
+// The registry is not called.
 func TestLeadIsAskedBeforeTheEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

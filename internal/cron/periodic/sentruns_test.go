@@ -12,14 +12,13 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the n-th call of a run's way, applied or not, with or without
-// the process dying there.
+// sweep fails the n-th call for a run, applied or not, with or without the process dying.
 type sweep struct {
 	*node
 	nth     int
 	applied bool
 	dies    bool
-	refusal error // instead of no answer
+	refusal error // instead of no response
 }
 
 func (s *sweep) call(ctx context.Context, apply func() error) error {
@@ -50,8 +49,7 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// TestEverySingleFault fails each call on the way of a run, in each way, lets
-// the same process or the next leader try again, and counts messages.
+// Fails each call for a run in each way, lets the same process or the next leader try again, and counts messages.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {
@@ -86,7 +84,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 		t.Fatalf("%v, then %v", err, err2)
 	}
 	got := len(w.queues[queueName])
-	// Only a send without an answer, or a death between send and mark, doubles.
+	// Only a lost response to a send, or a death between send and settle, causes a duplicate.
 	most := 1
 	if !FIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
 		most = 2
@@ -99,14 +97,13 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	}
 }
 
-// TestEachLeaderHasATry: two leaders die between send and mark; the third
-// settles the run, with a third message of the same id.
+// Two leaders die between send and settle. The third settles the run, with a third message of the same ID.
 func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
-		for i := range 2 { // the second has one more call to claim
+		for i := range 2 { // the second leader has one more call
 			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
 			w.elect(s.node)
 			if _, err := registry.NewSentRuns(s, scope, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
@@ -124,7 +121,7 @@ func TestEachLeaderHasATry(t *testing.T) {
 	})
 }
 
-// TestThirdTryIsUncertain: a leader that gets no answer twice leaves it there.
+// A leader makes no third try after two lost responses.
 func TestThirdTryIsUncertain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +143,7 @@ func TestThirdTryIsUncertain(t *testing.T) {
 	})
 }
 
-// TestRefusedSendsAreRepeated: what certainly was not accepted is tried for as
-// long as it takes, within one claim.
+// A rejected send is repeated within one try, as often as needed.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
@@ -181,7 +177,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
 		s := &sweep{node: n, nth: 1, applied: true}
 		c := registry.NewSentRuns(n, scope, s, n)
-		for range 20 { // without an answer each time
+		for range 20 { // no response
 			s.nth = 1
 			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("no error")
@@ -216,7 +212,7 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 	})
 }
 
-// losesLead loses it between the claim and the send.
+// losesLead loses leadership between announcement and send.
 type losesLead struct{ *node }
 
 func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {

@@ -12,34 +12,32 @@ import (
 	"tendril/queue"
 )
 
-// world is what the instances of a test share: who leads, the records, the
-// queues and the time of day.
+// world is shared by a test's instances: the leader, the records, the queues and the time of day.
 type world struct {
 	mu      sync.Mutex
 	term    int64
 	leader  *node
 	changed chan struct{}
-	step    time.Duration // of the time of day
-	high    time.Time     // the latest that it showed before it was set back
+	step    time.Duration // offset of the time of day
+	high    time.Time     // latest time shown before it was set back
 
 	store  *registry.Memory
 	queues map[string][]arrival
 	dedup  map[string]arrival
 	sent   int
 
-	// chance of a fault and the longest delay of a call; rng decides.
+	// probability of a fault, and longest delay of a call
 	chance float64
 	delay  time.Duration
 	rng    *rand.Rand
 }
 
-// arrival is one message in a queue.
+// arrival is a message in a queue.
 type arrival struct {
 	id, task  string
 	scheduled time.Time
 	wall, at  time.Time
-	// message is its own id, term that in which its sender last led, and lost tells
-	// that the sender had no answer.
+	// term is the last term in which the sender led; lost means that it got no response.
 	message string
 	term    int64
 	lost    bool
@@ -58,7 +56,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// elect makes n the leader, in a new term; nil for nobody.
+// elect makes n the leader in a new term; nil means no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,11 +68,11 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// node is one instance, as far as the world is concerned; it lives until dead.
+// node is an instance that lives until dead.
 type node struct {
 	*world
 	dead bool
-	led  int64 // the last term in which it was told that it leads
+	led  int64 // last term in which Term was ok
 }
 
 func (n *node) Term() (int64, bool) {
@@ -101,8 +99,7 @@ func (n *node) kill() {
 
 var errLost = errors.New("no answer")
 
-// do makes a call: it takes a while, may or may not be applied, and may report
-// an error in both cases.
+// do makes a call that takes time, may not be applied, and may return an error in both cases.
 func (n *node) do(ctx context.Context, apply func() error) error {
 	n.mu.Lock()
 	fault, before, after := n.rng.Float64() < n.chance, time.Duration(0), time.Duration(0)
@@ -135,9 +132,8 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
-// pause waits for d, or until ctx is done. There is no timer for no time: with the race
-// detector those of one bubble that are due when they are made can crash the runtime
-// (as in golang.org/issue/78156).
+// pause avoids timers without delay: with the race detector, timers of a bubble that are due at creation can crash
+// the runtime (as in golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -148,7 +144,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// scope fences by a lease that stands for the world's term.
+// scope uses a lease with the world's term.
 var scope = registry.Scope{Lease: "leader"}
 
 func (n *node) fence(fence registry.Fence) error {
@@ -158,7 +154,7 @@ func (n *node) fence(fence registry.Fence) error {
 	return nil
 }
 
-// Read and Swap make a node the store of runs.
+// Read and Swap implement [registry.Store].
 func (n *node) Read(ctx context.Context, kind registry.Kind, keys ...string) (records []registry.Record, err error) {
 	err = n.do(ctx, func() (err error) {
 		records, err = n.store.Read(context.Background(), kind, keys...)
@@ -179,7 +175,6 @@ func (n *node) Swap(ctx context.Context, fence registry.Fence, changes ...regist
 	return stored, err
 }
 
-// stored is a record of the store.
 func (w *world) stored(kind registry.Kind, key string) registry.Record {
 	records, _ := w.store.Read(context.Background(), kind, key)
 	return records[0]
@@ -197,8 +192,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Send is a queue that fences nothing; a FIFO queue knows what it has seen for
-// five minutes.
+// Send does not fence. A FIFO queue deduplicates for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
@@ -223,7 +217,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// embedded is a node that is one database with the queues.
+// embedded is a node with queues in the same database.
 type embedded struct{ *node }
 
 func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
@@ -252,5 +246,4 @@ func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName s
 	return sent, conflict, err
 }
 
-// runsOf are those of an instance with an embedded queue.
 func runsOf(n *node) *registry.Runs { return registry.NewRuns(embedded{n}, scope) }

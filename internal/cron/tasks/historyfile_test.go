@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// TestHistorySurvivesARestart: it is written a few seconds after an outcome, and at the stop.
+// It is written a few seconds after an outcome, and when stopping.
 func TestHistorySurvivesARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,11 +77,10 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// onlyInstance has no registry but its memory.
+// onlyInstance has a registry in memory only.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 
-// fakePauses is a store of pauses.
 type fakePauses map[string]string
 
 func (f fakePauses) SetPaused(_ context.Context, task, reason string, paused bool) error {
@@ -93,7 +92,7 @@ func (f fakePauses) SetPaused(_ context.Context, task, reason string, paused boo
 
 func (f fakePauses) Paused(context.Context) (map[string]string, error) { return f, nil }
 
-// TestTheOnlyInstanceKeepsItsPauses where no registry does.
+// Used without a registry that stores pauses.
 func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	t.Parallel()
 	store := fakePauses{"tidy": "audit"}
@@ -112,5 +111,5 @@ func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	if err := s.pauses.set(t.Context(), "report", "lunch", true); err != nil || store["report"] != "lunch" {
 		t.Errorf("%v, %v", store, err)
 	}
-	s.pauses.follow(t.Context(), s.scheduler) // returns: there is nobody to follow
+	s.pauses.follow(t.Context(), s.scheduler) // returns, because there are no other instances
 }

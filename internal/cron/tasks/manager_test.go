@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// cronFile writes a cron.yaml with tasks of these names, which are due once a year.
+// cronFile writes a cron.yaml with yearly tasks.
 func cronFile(t *testing.T, path string, names ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -31,16 +31,16 @@ func cronFile(t *testing.T, path string, names ...string) {
 	}
 }
 
-// env is a manager of the only instance with an embedded queue, jobs.
+// env is a manager with an embedded queue called jobs, on a single instance.
 type env struct {
 	*Manager
 	broker *broker.Broker
 	dir    string
-	stop   chan struct{} // closed when the environment stops
+	stop   chan struct{} // closed when shutdown starts
 	ended  bool          // the test called Stop
 }
 
-// manager returns one whose tasks are those of the file in its folder, if there is one; begin starts it.
+// manager uses the file in its directory, if any; begin starts it.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -87,7 +87,7 @@ func (e *env) begin(t *testing.T) {
 	e.Start(t.Context())
 }
 
-// names are those of the tasks that are scheduled.
+// names returns the scheduled tasks.
 func (e *env) names() (names []string) {
 	for _, r := range e.Readings() {
 		names = append(names, r.Task.Name)
@@ -95,7 +95,7 @@ func (e *env) names() (names []string) {
 	return names
 }
 
-// messages are the bodies and paths that the queue holds.
+// messages returns the bodies and paths in the queue.
 func (e *env) messages(t *testing.T) (paths []string) {
 	t.Helper()
 	msgs, err := e.broker.Queue("jobs").Receive(t.Context(), queue.ReceiveRequest{Max: 10})
@@ -149,7 +149,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 	if runs := e.History("tidy"); len(runs) != 1 || !runs[0].Manual || len(e.History("report")) != 0 {
 		t.Errorf("history: %+v", runs)
 	}
-	// The next process of the environment knows the pause.
+	// The next process knows the pause.
 	next := New(Options{File: e.opts.File, Registry: e.opts.Registry, HasWorker: e.opts.HasWorker})
 	if err := next.Open(t.Context(), false); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestRequiredFileMustBeThere(t *testing.T) {
 	}
 }
 
-// A file may come with the app, after the start.
+// A file may come with a new version of the app.
 func TestTasksBeginWithTheirFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
@@ -270,7 +270,7 @@ func TestTasksBeginWithTheirFile(t *testing.T) {
 	}
 }
 
-// Nobody can be trusted to enqueue the tasks once: they are shown, and not run.
+// Without a leader, tasks are displayed but not run.
 func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL}}, "tidy")
@@ -293,7 +293,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	}
 }
 
-// The queue of a task that is made by the next start: its runs go to the first queue until then.
+// Runs go to the first queue until a restart creates the task's own.
 func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{HasWorker: func(name string) bool { return name == "jobs" }})
@@ -317,7 +317,7 @@ func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	}
 }
 
-// A task that must not overlap waits for its message in the queue, and for the app.
+// A task that must not overlap waits for its message in the queue and for its delivery.
 func TestUnfinishedRunIsKnown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{}, "tidy")
@@ -351,13 +351,12 @@ func TestUnfinishedRunIsKnown(t *testing.T) {
 	}
 }
 
-// Nothing is begun when the environment stops.
 func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
 	e.begin(t)
 	cronFile(t, e.cron(), "tidy")
-	token := <-e.changing // another change is under way
+	token := <-e.changing // another change is in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := e.Adopt(ctx, e.cron()); !errors.Is(err, errStopped) {
@@ -377,7 +376,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	}
 }
 
-// A question that nobody answers keeps no pause.
+// A failed write does not pause the task.
 func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: onlyInstance, Pauses: brokenPauses{}}, "tidy")
@@ -390,7 +389,6 @@ func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	}
 }
 
-// brokenPauses is a store of pauses that fails.
 type brokenPauses struct{}
 
 func (brokenPauses) SetPaused(context.Context, string, string, bool) error { return errDown }

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/registry/registrytest"
 )
 
-// TestTimeToLiveWithoutPermission: who may not look says nothing, and who may
-// not set it says so and goes on.
+// Without permission to read the setting, nothing is logged. Without permission to change it, that is logged.
 func TestTimeToLiveWithoutPermission(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -39,7 +38,6 @@ func TestTimeToLiveWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestARunIsKnownWithItsPathOnly: a run is known by its own path, once there is a registry.
 func TestARunIsKnownWithItsPathOnly(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)

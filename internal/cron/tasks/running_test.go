@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// leases is a store of leases in memory. It refuses calls while it is down.
+// leases is an in-memory store that fails while down is set.
 type leases struct {
 	mu     sync.Mutex
 	stored map[string]queue.Lease
@@ -52,7 +52,8 @@ func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bo
 	return true, next, nil
 }
 
-// instance is one of several that share leases, whose task tidy must not overlap. crash ends it at once.
+// instance returns one of several instances that share leases; the task tidy must not overlap. crash stops it
+// immediately.
 func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())

@@ -22,9 +22,9 @@ import (
 	"tendril/queuetest"
 )
 
-// Prices of us-east-1 in dollars for a million requests, from the price lists of Amazon SQS (standard queues, after the
-// first million of a month) and of Amazon DynamoDB (on demand, as since 1 November 2024). A strongly consistent read of
-// up to 4 KB is one read unit, a write of up to 1 KB one write unit, refused or not.
+// Prices in us-east-1 in dollars per million requests. Sources: price lists of Amazon SQS (standard queues, after the
+// first million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A strongly consistent read of up
+// to 4 KB is one read unit; a write of up to 1 KB is one write unit, even if it fails.
 const (
 	priceSQS   = 0.40
 	priceRead  = 0.125
@@ -32,7 +32,6 @@ const (
 	month      = 30 * 24 * 60 // minutes
 )
 
-// service is what a call goes to.
 type service int
 
 const (
@@ -41,11 +40,11 @@ const (
 	autoScaling
 )
 
-// action is one kind of call of the daemons.
+// action is a kind of call.
 type action struct {
 	of    service
 	name  string
-	price float64 // of a million
+	price float64 // per million
 }
 
 var (
@@ -62,8 +61,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region is what the daemons of one environment share: a queue on SQS, the table of the registry on DynamoDB, and an
-// Auto Scaling group. It counts their calls by the second. Each takes 5 ms.
+// region contains the shared parts of an environment: an SQS queue, a registry table in DynamoDB, and an Auto Scaling
+// group. It counts calls by second. Each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -89,14 +88,13 @@ func newRegion(size int) *region {
 	return r
 }
 
-// measure begins to count.
 func (r *region) measure() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began, r.calls = time.Now(), map[action]map[int]int{}
 }
 
-// called counts a call, and says that nobody answers where that is so.
+// called counts a call and returns an error during an outage.
 func (r *region) called(a action) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +108,6 @@ func (r *region) called(a action) error {
 	return nil
 }
 
-// call is a call that takes its time.
 func (r *region) call(ctx context.Context, a action) error {
 	err := r.called(a)
 	select {
@@ -121,14 +118,14 @@ func (r *region) call(ctx context.Context, a action) error {
 	return err
 }
 
-// outage makes a service unreachable, or reachable again.
+// outage starts or ends an outage of a service.
 func (r *region) outage(of service, down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down[of] = down
 }
 
-// total returns how many calls of an action there were, peak the most in one second.
+// total returns the number of calls, and the maximum per second.
 func (r *region) total(of ...action) (total, peak int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +142,6 @@ func (r *region) total(of ...action) (total, peak int) {
 	return total, peak
 }
 
-// dollars is what the calls cost.
 func (r *region) dollars() (d float64) {
 	for a := range maps.Keys(r.calls) {
 		n, _ := r.total(a)
@@ -154,7 +150,7 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// report lists the calls by a minute and daemon.
+// report lists the calls per minute and daemon.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -166,7 +162,7 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// region as the store of records, the sender of runs, and the group.
+// region as store, sender and group.
 
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
@@ -201,8 +197,8 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// daemon is one instance: a worker, its part in the election and the scheduling, and its part in the scaling, as the
-// environment makes them for a queue on SQS with a registry table and an Auto Scaling group.
+// daemon is an instance with a worker and its parts in election, scheduling and scaling, created as in an environment
+// with an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -212,7 +208,7 @@ type daemon struct {
 	done int
 }
 
-// Deliver is an app that takes 50 ms.
+// Deliver takes 50 ms.
 func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 	select {
 	case <-ctx.Done():
@@ -227,7 +223,7 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// taken returns how many messages it did since it was asked last.
+// taken returns the number of messages since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,7 +232,7 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// cron is a file of n tasks that are all due every five minutes.
+// cron returns a file with n tasks that are due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -245,7 +241,6 @@ func cron(n int) []byte {
 	return file
 }
 
-// start starts a daemon with n tasks.
 func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	file, err := periodic.ParseFile("cron.yaml", cron(tasks))
 	if err != nil {
@@ -286,7 +281,7 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// TestThousandDaemons: what a thousand daemons ask of Amazon while they are idle, after an outage, and at work.
+// Counts the AWS calls of a thousand daemons while idle, after an outage, and under load.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,8 +331,8 @@ func idle(t *testing.T, r *region, n int) {
 		r.dollars()*month/float64(minutes))
 	for _, want := range []struct {
 		action
-		least, most float64 // of each daemon, a minute
-		peak        int     // of all, in a second
+		least, most float64 // per daemon and minute
+		peak        int     // total per second
 	}{
 		{receives, 2.9, 3.1, n / 5}, {reads, 12, 16, n / 2}, {looks, 1.9, 2.1, n / 5}, {sizes, 0, 0.25, n / 5},
 		{writes, 0, 15 / float64(n), 2}, {runs, 0, 10 / float64(n), 5}, {sends, 0, 1 / float64(n), 2},
@@ -354,7 +349,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage lets a service be away, and looks at the first ten seconds in which it is back.
+// afterOutage examines the first ten seconds after an outage.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
@@ -384,15 +379,15 @@ func afterOutage(t *testing.T, r *region, n int, of service) {
 	time.Sleep(30 * time.Second)
 }
 
-// shares say how the messages were spread over the daemons.
+// shares describes the distribution of messages over the daemons.
 type shares struct {
-	calls   float64 // to SQS, for a message
-	spread  float64 // the standard deviation of the shares, over the mean
-	largest float64 // share, over the mean
+	calls   float64 // SQS calls per message
+	spread  float64 // standard deviation of the shares divided by their mean
+	largest float64 // share divided by the mean
 	took    time.Duration
 }
 
-// atWork sends at a steady rate, or all at once for none, and looks at how the messages are spread and what each costs.
+// atWork sends messages at a steady rate, or all at once if rate is 0, and examines their distribution and cost.
 func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch int) (s shares) {
 	n := len(daemons)
 	for _, d := range daemons {
@@ -442,11 +437,11 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 	return s
 }
 
-// TestManyTasksOfOneScheduler: the leader enqueues what is due at one time as fast as its calls go.
+// The leader enqueues simultaneous runs as fast as its calls permit.
 func TestManyTasksOfOneScheduler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const tasks = 1000 // the most of one file
+		const tasks = 1000 // maximum per file
 		r := newRegion(1)
 		d := r.start(t, 0, tasks)
 		time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))

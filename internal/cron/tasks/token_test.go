@@ -49,7 +49,7 @@ func TestTokenIsSharedByTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestServerWithoutProofOfTheToken gets no token: it is no registry, except where it asks for signatures instead.
+// It gets no token. It is not a registry unless it checks signatures.
 func TestServerWithoutProofOfTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

@@ -9,8 +9,8 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// TestVersionsAreDoneByOneInstance: with each registry that instances can share, one of them acquires a version and the
-// others do not; an instance without a registry is alone.
+// With each kind of shared registry, one instance acquires a version and the others do not. Without a registry, the
+// instance is alone.
 func TestVersionsAreDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)
