@@ -208,7 +208,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		j.take()
 		time.Sleep(20 * time.Second)
 		stop()
-		want := []string{"out 8 to 16 true "} // and not to 4, which is what the size known before asks for
+		want := []string{"out 8 to 16 true "} // not to 4, the result for the previous size
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}

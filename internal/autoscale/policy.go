@@ -157,12 +157,12 @@ type Rule string
 
 // Rules, in the order in which they are checked.
 const (
-	ruleBounds      Rule = "bounds"       // the size was outside MinSize and MaxSize
-	ruleHeld        Rule = "held"         // [Inputs].Hold is set
-	ruleNotReady    Rule = "not ready"    // none is ready, so more would not help
-	ruleMissing     Rule = "missing"      // a measure is missing
-	ruleOut         Rule = "out"          // scale out
-	ruleIn          Rule = "in"           // scale in
+	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
+	ruleHeld        Rule = "held"      // [Inputs].Hold is set
+	ruleNotReady    Rule = "not ready" // none is ready, so more would not help
+	ruleMissing     Rule = "missing"   // a measure is missing
+	ruleOut         Rule = "out"
+	ruleIn          Rule = "in"
 	ruleLimit       Rule = "limit"        // already at MinSize or MaxSize
 	ruleCooldown    Rule = "cooldown"     // the size has changed recently
 	ruleOneInstance Rule = "one instance" // scale-in would be based on one of several instances

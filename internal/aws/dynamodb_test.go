@@ -189,7 +189,7 @@ func TestFencedChangeRefusals(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, fence, own string
-		code             string // "": no error
+		code             string
 	}{
 		{"the term is over", "ConditionalCheckFailed", "None", queue.CodeStaleTerm},
 		{"the term is over and it was sent", "ConditionalCheckFailed", "ConditionalCheckFailed", queue.CodeStaleTerm},
@@ -326,7 +326,7 @@ func TestExpire(t *testing.T) {
 		name    string
 		answers []*http.Response
 		asked   string
-		says    string // "": no error
+		says    string
 	}{
 		{"off", []*http.Response{ttl("DISABLED", ""), reply(200, `{}`)}, "DescribeTimeToLive UpdateTimeToLive", ""},
 		{"on", []*http.Response{ttl("ENABLED", "expires")}, "DescribeTimeToLive", ""},

@@ -32,7 +32,7 @@ func TestTaskProtection(t *testing.T) {
 		on      bool
 		status  int
 		answer  string
-		code    string // "" for no error
+		code    string
 		message string
 	}{
 		{true, 200, yes, "", ""},

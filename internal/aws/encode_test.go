@@ -28,7 +28,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// Requests, including headers, equal those of the SDK's client, so that servers treat both the same.
+// Requests, including headers, equal the SDK's, so that servers treat both the same.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

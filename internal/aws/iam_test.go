@@ -18,7 +18,7 @@ import (
 type fakeIAM struct {
 	arn    string
 	denied []string
-	refuse string // the code with which a simulation is refused; "" for none
+	refuse string // error code of simulations
 	asked  []url.Values
 	scopes []string // of signatures
 }

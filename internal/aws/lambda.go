@@ -71,7 +71,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	})
 
 	o := api.Options()
-	use := "Lambda function " + function.String() // its ARN would contain the region, too
+	use := "Lambda function " + function.String()
 	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
 		return nil, err
 	}

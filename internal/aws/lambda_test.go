@@ -159,7 +159,7 @@ func TestCheckAFunction(t *testing.T) {
 	for _, test := range []struct {
 		status     int
 		code, body string
-		want       string // "": none
+		want       string
 		words      []string
 	}{
 		{204, "", "", "", nil},

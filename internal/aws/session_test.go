@@ -27,7 +27,7 @@ func TestSDKLogsToUs(t *testing.T) {
 	os.Stderr = w
 	t.Cleanup(func() { os.Stderr = stderr })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Crc32", "1") // not that of the body
+		w.Header().Set("X-Amz-Crc32", "1") // does not match the body
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(server.Close)

@@ -250,7 +250,7 @@ func TestTerminationKeepsWhatIsNotOwned(t *testing.T) {
 	a.create("orders", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":"4"}`},
 		aws.Tags("billing"))
 	table := a.table("registry", aws.Tags("shop"))
-	if err := a.ensure(a.settings("shop", nil)); err != nil { // before its settings named another queue
+	if err := a.ensure(a.settings("shop", nil)); err != nil { // before the settings named another queue
 		t.Fatal(err)
 	}
 	cfg := a.settings("shop", map[string]string{"queue": "orders", "registry-table": "registry"})

@@ -150,7 +150,7 @@ dashboard: off
 		t.Fatal(err)
 	}
 	s := shop()
-	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file's own count more
+	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file's take precedence
 	set := Describe(s, f)
 	want := []string{
 		"dead-letters/orders: AWS/SQS: Maximum of ApproximateNumberOfMessagesVisible >= 1 for 300 s, " +

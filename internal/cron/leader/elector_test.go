@@ -318,7 +318,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// Nobody leads while the store is unavailable. Afterwards an instance leads within the longest delay.
+// There is no leader while the store is unavailable. Afterwards an instance leads within the longest delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()

@@ -25,7 +25,7 @@ type script struct {
 	events []event
 }
 
-// event happens after a pause: node is elected (-1 for none), node restarts, or the clock is set.
+// event happens after a pause: node is elected (-1 means nobody leads), node restarts, or the clock is set.
 type event struct {
 	after time.Duration
 	what  string
@@ -53,7 +53,7 @@ func draw(t *rapid.T) script {
 			step: time.Duration(rapid.SampledFrom([]int{-86400, -3600, -20, -1, 1, 20, 3600, 86400}).Draw(t,
 				"step")) * time.Second,
 		}
-		if s.kind == "fifo" && e.step.Abs() > time.Minute { // its 5 minutes need clocks that agree
+		if s.kind == "fifo" && e.step.Abs() > time.Minute { // deduplication needs clocks that agree
 			e.step /= 3600
 		}
 		s.events = append(s.events, e)
@@ -143,7 +143,7 @@ func (th *theatre) happen(e event) {
 	}
 }
 
-// problems runs the script in a bubble and returns what is wrong with the messages.
+// problems runs the script in a bubble and returns problems with the messages.
 func (s script) problems() (problems []string) {
 	th := &theatre{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))

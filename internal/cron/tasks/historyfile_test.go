@@ -49,7 +49,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := s.scheduler.History("")
-		want[1].Result.Answer = "" // which is for nobody but its operators
+		want[1].Result.Answer = "" // visible to operators only
 		if diff := cmp.Diff(want, next.scheduler.History("")); diff != "" || len(want) != 2 {
 			t.Errorf("after the restart (-before +after):\n%s", diff)
 		}
