@@ -7,7 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// Pauses after the target throttles: about the first, the longest by back-off, the longest on request.
+// Pauses after throttling: the first (without jitter), the longest by back-off, and the longest that a target may
+// request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -18,7 +19,7 @@ const (
 	probeEvery   = 250 * time.Millisecond
 	probeLimit   = 5 * time.Second
 	probeTimeout = 60 * time.Second
-	probeAgain   = time.Second
+	probeAgain   = time.Second // after an idle app's first failure
 )
 
 // downAfter is how many consecutive probes of an idle app must fail before the gate closes.
@@ -30,7 +31,7 @@ type appMonitor struct {
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	fixed     bool               // set with Worker.Gate
+	fixed     bool               // readiness comes from Worker.Gate
 	stopProbe context.CancelFunc // nil if no prober runs
 	// outages counts closings of the gate since the last response.
 	outages int

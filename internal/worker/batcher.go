@@ -7,11 +7,11 @@ import (
 	"tendril/queue"
 )
 
-// batcher collects entries of one action for calls with up to ten of them.
+// batcher collects entries for calls with up to ten of them.
 type batcher struct {
 	entries []pending
 	due     time.Time // when to send an incomplete batch; zero if empty
-	hold    time.Time // no call earlier, after a failed one
+	hold    time.Time // no call before this time, after a failed one
 	fails   int       // consecutive failed calls
 	calls   int       // in flight
 	serial  bool      // one call at a time, to keep entries in order

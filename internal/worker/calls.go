@@ -38,8 +38,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable drops outdated deletes, and separates deletes of expired messages. While the queue refuses deletes they
-// wait for an operator.
+// sendable drops outdated deletes and separates those of expired messages. While the queue refuses deletes, they wait
+// for an operator.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -57,7 +57,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops extensions that are not needed, and changes with an expired receipt.
+// sendable drops unnecessary extensions, and other changes if the receipt has expired.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {

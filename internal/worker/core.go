@@ -49,8 +49,9 @@ type core struct {
 	workCtx  context.Context // for deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // current limit and number of deliveries
+	limit, inWork int // of deliveries: current limit, and in flight
 
+	// The maintenance loop sleeps until sleepUntil, or until it is woken.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -78,7 +79,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns how long an entry may wait for others, well before its visibility ends.
+// lingerUntil returns until when an entry may wait for others: at most until shortly before its visibility ends.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -101,7 +102,8 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify calls listener after unlocking.
+// notify queues a call of listener for after unlocking. It copies the event so that nothing is allocated without a
+// listener.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -131,6 +133,7 @@ type stall struct {
 	hidden time.Duration
 }
 
+// slack is how late a tick, and how far ahead the wall clock, may be.
 const slack = time.Second
 
 // tick returns how long the process has stalled since the last tick, and the part missed by the monotonic clock.

@@ -6,11 +6,11 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters limits the waiting dead letters. The redrive policy handles the rest.
+// maxUnsentLetters limits the messages waiting to be dead-lettered. The redrive policy handles the rest.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages to the dead-letter queue and then deletes them: after their last receive, or by
-// instruction. After an error they return without a reason: to another attempt, or through the redrive policy.
+// deadLetters dead-letters messages, after their last receive or by instruction, and then deletes them. After an
+// error they return to the queue: for another attempt, or for the redrive policy, which gives no reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported
@@ -19,7 +19,7 @@ type deadLetters struct {
 	pending    batcher
 }
 
-// takes reports whether to dead-letter a message if it failed: by instruction, or because no receive is left.
+// takes reports whether to dead-letter a message if it failed: by instruction, or because it has no receive left.
 func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	switch {
 	case d.to == nil || len(d.pending.entries) >= maxUnsentLetters:

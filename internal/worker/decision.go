@@ -32,7 +32,7 @@ type endedDelivery struct {
 	// due is the end of the visibility timeout set by the receive.
 	due        time.Time
 	lapsed     bool
-	extended   bool          // the visibility may exceed the receive's
+	extended   bool          // the queue may hide the message longer than the receive asked
 	keepable   bool          // an untried message may be kept
 	returnable bool          // an unreached message may be returned
 	deadLetter bool          // a failed message may be dead-lettered
@@ -100,8 +100,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// inOrder fails the successes of a FIFO batch behind a message of their group that is not done, which would otherwise
-// take effect last. For each message it returns the index of that message, or -1.
+// inOrder turns successes of a FIFO batch into failures behind a message of their group that is not done, which would
+// otherwise take effect last. For each message it returns the index of that message, or -1.
 func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))

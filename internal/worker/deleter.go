@@ -12,7 +12,7 @@ type deleter struct {
 	abandoned  int // deletes given up while stopping
 }
 
-// remove deletes a message, which is held until that is confirmed.
+// remove starts a delete. The message is held until it is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++

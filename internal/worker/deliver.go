@@ -28,8 +28,8 @@ type slot struct {
 	settled []Settled
 }
 
-// startDeliveries starts all possible deliveries of the pool's workers. If free is not nil, it returns this worker's
-// first one instead, for that slot.
+// startDeliveries starts all possible deliveries, also for other workers of the pool. If free is not nil, this
+// worker's first delivery uses that slot and is returned.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w
@@ -223,7 +223,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue returns when to start an incomplete batch; zero for now.
+// batchDue returns when an incomplete batch may start; zero if it may start now.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||

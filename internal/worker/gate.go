@@ -21,7 +21,7 @@ func (g *gate) index(b Block) int {
 
 func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
-// keeping reports whether unposted messages are kept, because receiving continues or will resume after throttling.
+// keeping reports whether unposted messages are kept: the gate is open, or will open when throttling ends.
 func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 
 func (g *gate) close(b Block, text string, since time.Time) {

@@ -74,12 +74,13 @@ func (m *inventory) skip(h *held, counted bool) {
 }
 
 type failingGroup struct {
-	until time.Time // may be received again before then
+	until time.Time // possible time of its next receive
 	// urgent: those behind it may have used half of their receives.
 	urgent bool
 }
 
-// rememberFailing is in visibility timeouts. Another worker may receive the group meanwhile.
+// rememberFailing is how long failing groups are remembered, in visibility timeouts: another worker may receive them
+// meanwhile.
 const rememberFailing = 4
 
 // fails records that the first message of a FIFO group will be received again. If returns count as receives, the
@@ -259,8 +260,8 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether the queue will dead-letter the message instead of returning it. Redriven messages may
-// count earlier receives too.
+// lastReceive reports whether this is the last receive before the queue dead-letters the message. Redriven messages
+// may count earlier receives too.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }

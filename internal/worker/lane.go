@@ -150,11 +150,12 @@ func (l *lane) limiterRoom(now time.Time) int {
 	return max(room-reserved, 0)
 }
 
+// limited reports whether the limiter allows no more than the granted slots.
 func (l *lane) limited(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// limiterIsTight reports whether the limiter has less room than queues.
+// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -168,7 +169,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of a limiter's room other queues use and reserve, 0 if room is plentiful.
+// usedByOthers returns how much of a limiter's room the other queues use and reserve; 0 if room is plentiful.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -273,10 +274,10 @@ const (
 
 // emptyTimeout is how long a receive may go without messages before the queue counts as empty.
 //
-// A queue with plenty gets five times its slowest recent call, 250 ms to 10 s, because about one receive in a hundred
-// is that slow and would cost the queue its turns. Its slots stay idle meanwhile, so the timeout is at most a
-// twentieth of the time since the queue was last empty. A trickle, or any queue with a tight limiter, gets a few
-// usual round trips.
+// A queue with plenty gets five times its slowest recent call, within 250 ms and 10 s or at least twice that call:
+// about one receive in a hundred is much slower than the others, and would cost the queue its turns. Its slots stay
+// idle meanwhile, so the timeout is at most a twentieth of the time since the queue was last empty. A trickle, or any
+// queue with a tight limiter, gets a few usual round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -297,7 +298,7 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 
 // firstTimeout is emptyTimeout before the first answer: a second, or three times the slowest queue. While no queue
 // has answered, none can use the slots, so a whole long poll may pass, except in strict order or with a tight
-// limiter, where the others wait.
+// limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
@@ -312,8 +313,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip. Queues with similar round trips probably share a server and the
-// minimum: a later queue alone would measure only the loaded server.
+// leastTrip returns the shortest recent round trip. Queues with similar round trips probably share a server, and
+// therefore the minimum: a queue that starts later would only measure the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -339,6 +340,7 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
+// opening sets the wait and the expected messages of a new receive.
 func (l *lane) opening(o *openReceive) {
 	o.wait = l.pool.waitFor(l, o.start)
 	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {

@@ -8,14 +8,14 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm must pass without refusals before a limited period ends, so that a rate limit does not report every
-	// refusal.
+	// limitedCalm is how long a limited period lasts after its last refusal, so that a rate limit does not report
+	// every refusal.
 	limitedCalm = time.Second
-	// breakerReason means that the app receives nothing. Other reasons change with each message.
+	// breakerReason means that no message can start. Other reasons change with each message.
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is shared by a pool, so that its order decides rather than the order of calls.
+// sharedLimiter is shared by the workers of a pool, so that the pool's order decides rather than the order of calls.
 type sharedLimiter struct {
 	limiter Limiter
 	// After a refusal nothing starts before askAt. onDone: ask when a delivery ends.

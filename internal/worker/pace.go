@@ -37,8 +37,8 @@ func (p *pace) served(d time.Duration, now time.Time) {
 	p.finished = now
 }
 
-// travelled adds the duration of a receive that did not wait. plenty: exactly one round trip, because the one before
-// did not wait either.
+// travelled adds the duration of a receive that did not wait. plenty means that the one before did not wait either,
+// so this was exactly one round trip.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -91,8 +91,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate in messages per second, but at most twice the completed messages, because a few fast
-// responses prove little.
+// ahead is prefetch for a rate in messages per second. It is at most twice the number of completed messages, because
+// a few fast responses prove little.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -77,7 +77,7 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-// take starts one delivery; nil if none can start. The caller repeats it.
+// take starts one delivery, or returns nil if none can start. The caller repeats it.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -137,14 +137,14 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns a queue's maximum of reserved slots, about its share. Then its turn waits and all others with
-// it, because held messages would otherwise overtake slow receives.
+// reservable returns the maximum number of slots reserved for a queue, about its share. Beyond that its turn waits,
+// and with it all others, because held messages would otherwise overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn keeps the turn of a queue that cannot use it yet, because a new draw would favour queues refused less
-// often.
+// keepTurn keeps the turn of a queue that cannot use it yet, because drawing again would favour queues that are
+// refused less often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
@@ -218,7 +218,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is shareOf among queues sharing a limiter, where an empty queue counts all of them.
+// shareOfRoom is shareOf among the queues sharing a limiter. An empty queue also counts the empty ones.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -227,6 +227,7 @@ func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
+// part returns a queue's weight relative to itself and the counted queues.
 func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	total := 0
 	for _, m := range p.lanes {

@@ -12,7 +12,7 @@ import (
 const (
 	maxReceives        = 64
 	fullReceives       = 8                // the queue counts as full from here on
-	receiveMargin      = 30 * time.Second // timeout, after the wait
+	receiveMargin      = 30 * time.Second // until a receive times out, after its wait
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
 	refusedFirst       = 5 * time.Second // after a permanent refusal
@@ -33,7 +33,7 @@ type poller struct {
 
 	open     map[*openReceive]struct{}
 	asked    int // by open receives
-	expected int // for pools
+	expected int // likely part of asked, for pools
 	// want is the maximum of open receives: one while the queue is empty, doubled by full answers, halved by slow
 	// ones. It changes once per round trip.
 	want    int
@@ -50,7 +50,7 @@ type openReceive struct {
 	cancel    context.CancelFunc
 	asked     int
 	expected  int  // for pools
-	gaveUp    bool // no longer expected
+	gaveUp    bool // nothing is expected any more
 	waited    bool
 	wait      time.Duration
 	start     time.Time
@@ -371,7 +371,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace is the age from which a receive is assumed to wait. Cancelling a younger one could lose messages in transit.
+// grace is the age from which a receive is assumed to wait. Cancelling a younger one could leave messages in transit
+// hidden.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -408,6 +409,7 @@ const (
 	crowded             // too many already
 )
 
+// loadSlack is the tolerated delay for other reasons.
 const loadSlack = 250 * time.Millisecond
 
 // loadOf compares a round trip with the shortest: an overloaded server answers later instead of more.

@@ -22,7 +22,7 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is for deleting processed messages and returning unposted ones.
+// abortGrace is how long an aborting worker may still delete processed messages and return unposted ones.
 const abortGrace = 2 * time.Second
 
 // Run works until a context is done. After receive, the worker drains: it ends its receives, lets deliveries finish,

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// settler carries out the outcomes of deliveries.
+// settler processes the results of deliveries.
 type settler struct {
 	core       *core
 	messages   *inventory
@@ -19,7 +19,8 @@ type settler struct {
 	pace       *pace
 }
 
-// settle processes the results of a delivery and appends the attempts to settled. answered: the app responded.
+// settle processes the results of a delivery and appends the attempts to settled. answered is whether the app
+// responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {

@@ -19,8 +19,8 @@ type Status struct {
 	// Concurrency is the configured limit; Limit is lower for a while after an outage of the app.
 	Concurrency, Limit int
 	// InWork is the number of running deliveries and Polls the number of open receives. The others count messages:
-	// Prefetched wait for a slot, Waiting for their FIFO group, Postponed for another delivery, Unconfirmed for their
-	// delete.
+	// Prefetched wait for a slot, Waiting behind their FIFO group, Postponed for another delivery, Unconfirmed for a
+	// confirmed delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts    Counts  // since the start of Run
@@ -28,8 +28,8 @@ type Status struct {
 	// ServiceTime is the average duration of a delivery, RoundTrip of a receive that does not wait; 0 if unknown.
 	ServiceTime, RoundTrip time.Duration
 
-	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
-	// last minute. Both may be 0.
+	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to the start of a
+	// delivery in the last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
 	// Turns is the number of messages started in the last minute, TurnShare their share in the pool, 0 to 1.
 	Turns     int64
@@ -49,8 +49,8 @@ type LastError struct {
 type Counts struct {
 	// Received includes Duplicates, receives of messages already held or done.
 	Received, Duplicates int64
-	// Posted counts started deliveries of messages; Done, Failed, Unreached, Throttled and Postponed their results;
-	// Aborted those cancelled by the end of Run; Late those whose receipt had lapsed.
+	// Posted counts started deliveries of messages; Done, Failed, Unreached, Throttled and Postponed count their
+	// results. Aborted were cancelled by the end of Run; Late ended after their receipt had lapsed.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
 	// Deleted counts confirmed deletes, DeletesLost deletes given up, Expired messages past their retention.
 	Deleted, DeletesLost, Expired, Filtered int64

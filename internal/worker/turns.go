@@ -16,8 +16,8 @@ const (
 const sameCredit = 1e-9
 
 // takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil: each gains its part of
-// the turn as credit, and the highest credit pays for the turn. Queues that want nothing gain nothing. random breaks
-// ties, so that queues of equal weight have equal chances on each instance.
+// the turn as credit, and the one with the highest credit pays for the turn. Queues that want nothing gain nothing.
+// random breaks ties, so that queues of equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {

@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// Worker polls one queue. Create it with [New] and run it once with [Worker.Run]. Its methods are safe for concurrent
-// use.
+// Worker polls one queue, delivers its messages and settles them. Create it with [New] and run it once with
+// [Worker.Run]. Its methods are safe for concurrent use.
 type Worker struct {
 	core       *core
 	queue      Queue
@@ -28,7 +28,7 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time     // of the checks of held messages
+	nextRound time.Time     // next check of all held messages
 	drained   chan struct{} // closed when draining has ended
 }
 
@@ -158,7 +158,7 @@ type Tuning struct {
 }
 
 // Tune applies settings to all attempts that end from now on. If concurrency decreases, deliveries in flight finish
-// first. A worker of a pool ignores it.
+// first. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
