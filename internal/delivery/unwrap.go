@@ -62,7 +62,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	case err == nil:
 		m.Message = &opened
 		return true
-	case ctx.Err() == nil && !mayComeLater(err):
+	case ctx.Err() == nil && !isTemporary(err):
 		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
 		return false
 	}
@@ -78,8 +78,8 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// mayComeLater reports whether an error concerns S3 or the network, not the object.
-func mayComeLater(err error) bool {
+// isTemporary reports whether an error concerns S3 or the network, not the object.
+func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)
 }

@@ -44,7 +44,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 		s.deletes.remove(h, now)
 	default:
 		if h.attempt > 1 {
-			s.messages.fails(h, now) // perhaps at another worker
+			s.messages.groupFailed(h, now) // perhaps at another worker
 		}
 		if s.messages.joinGroup(h) {
 			s.messages.makeReady(h, now)
@@ -55,7 +55,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 // receivedAgain replaces the receipt of a held message.
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
-	s.messages.skip(h, true)
+	s.messages.countUnposted(h, true)
 	h.received(m, began, now, s.core.opts.VisibilityTimeout)
 	if h.stage == deleting {
 		s.deletes.put(h, now)

@@ -31,8 +31,8 @@ type appMonitor struct {
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	fixed     bool               // readiness comes from Worker.Gate
-	stopProbe context.CancelFunc // nil if no prober runs
+	readinessSet bool               // readiness comes from Worker.Gate
+	stopProbe    context.CancelFunc // nil if no prober runs
 	// outages counts closings of the gate since the last response.
 	outages int
 	// answered is when the app became reachable; results of earlier deliveries are outdated. alive is the last
@@ -124,7 +124,7 @@ func (a *appMonitor) returnable() bool {
 }
 
 func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
-	a.fixed = true
+	a.readinessSet = true
 	if !isReady {
 		a.gate.close(NotReady, reason, now)
 		return
@@ -132,12 +132,12 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	if a.gate.has(NotReady) && !a.answered.IsZero() {
 		a.core.limit = 1 // the app restarted
 	}
-	a.answers(now)
+	a.setReachable(now)
 	a.gate.lift(NotReady)
 }
 
-// answers opens the gate; after an outage, deliveries start one at a time.
-func (a *appMonitor) answers(now time.Time) {
+// setReachable opens the gate; after an outage, deliveries start one at a time.
+func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
 	if !a.gate.has(AppDown) {
@@ -212,7 +212,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	case ctx.Err() != nil:
 		return 0, true
 	case err == nil || !isDown && began.Before(a.alive):
-		a.answers(now)
+		a.setReachable(now)
 		return 0, true
 	case !isDown && failures < downAfter:
 		return probeAgain, false

@@ -63,8 +63,8 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
-// skip records a receive that never reached the app; counted: the queue counts it.
-func (m *inventory) skip(h *held, counted bool) {
+// countUnposted records a receive that never reached the app. counted is whether the queue counted it.
+func (m *inventory) countUnposted(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
 	if counted {
@@ -83,16 +83,16 @@ type failingGroup struct {
 // meanwhile.
 const rememberFailing = 4
 
-// fails records that the first message of a FIFO group will be received again. If returns count as receives, the
+// groupFailed records that the first message of a FIFO group will be received again. If returns count as receives, the
 // messages behind it should not come along.
-func (m *inventory) fails(h *held, again time.Time) {
+func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
 			2*h.receives >= m.core.opts.MaxReceives}
 	}
 }
 
-func (m *inventory) goesOn(group string) { delete(m.failing, group) }
+func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
 // oneAtATime reports whether to receive single messages, so that none comes along behind a failing one. While the
 // queue is full, that would take ten times as many calls, so only urgent groups count.

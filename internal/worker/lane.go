@@ -35,13 +35,13 @@ func (l *lane) resting(now time.Time) bool {
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
-// needed returns how many messages to receive for reserved slots.
-func (l *lane) needed() int {
+// neededMessages returns how many messages to receive for reserved slots.
+func (l *lane) neededMessages() int {
 	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
 
-// coming returns how many messages new receives may bring.
-func (l *lane) coming(now time.Time) int {
+// receivable returns how many messages new receives may bring.
+func (l *lane) receivable(now time.Time) int {
 	if !l.poller.mayBegin(now) {
 		return 0
 	}
@@ -50,20 +50,20 @@ func (l *lane) coming(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// able returns how many more deliveries may start soon.
-func (l *lane) able(now time.Time) int {
+// capacity returns how many more deliveries may start soon.
+func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
 	}
-	able := max(l.core.limit-l.core.inWork, 0)
+	free := max(l.core.limit-l.core.inWork, 0)
 	if l.limiter != nil {
-		able = min(able, l.limiterRoom(now))
+		free = min(free, l.limiterRoom(now))
 	}
-	return able
+	return free
 }
 
-// near returns how many messages are held or expected.
-func (l *lane) near(now time.Time) int {
+// heldOrExpected returns how many messages are held or expected.
+func (l *lane) heldOrExpected(now time.Time) int {
 	l.expireExpected(now)
 	n := l.poller.expected
 	if l.slots.startable(now) {
@@ -75,22 +75,22 @@ func (l *lane) near(now time.Time) int {
 	return n
 }
 
-// usable returns how many slots, including granted ones, the queue can use soon.
-func (l *lane) usable(now time.Time) int {
-	able := l.able(now)
-	if able == 0 {
+// usableSlots returns how many slots, including granted ones, the queue can use soon.
+func (l *lane) usableSlots(now time.Time) int {
+	capacity := l.capacity(now)
+	if capacity == 0 {
 		return 0
 	}
 	size := l.core.opts.Batch.Size
-	near := l.near(now)
-	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.coming(now) > 0) {
-		return able // further receives will fill them
+	near := l.heldOrExpected(now)
+	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.receivable(now) > 0) {
+		return capacity // further receives will fill them
 	}
 	slots := (near + size - 1) / size
 	if slots <= l.granted {
-		slots += (l.coming(now) + size - 1) / size
+		slots += (l.receivable(now) + size - 1) / size
 	}
-	return min(slots, able)
+	return min(slots, capacity)
 }
 
 // hasWork reports whether the queue has, or may soon receive, work for a slot.
@@ -109,12 +109,12 @@ func (l *lane) wantsSlots(now time.Time) bool {
 		return false
 	}
 	l.expireExpected(now)
-	return l.poller.expected > 0 || l.coming(now) > 0
+	return l.poller.expected > 0 || l.receivable(now) > 0
 }
 
 func (l *lane) demand(now time.Time) demand {
 	switch {
-	case l.usable(now) > l.granted:
+	case l.usableSlots(now) > l.granted:
 		return hasDemand
 	case l.pool.strict && l.hasWork(now):
 		return openDemand
@@ -125,7 +125,7 @@ func (l *lane) demand(now time.Time) demand {
 // overdue returns the wait of the next message if it exceeds MaxWait, otherwise 0. An empty queue's wait is an
 // estimate, checked by one receive at a time.
 func (l *lane) overdue(now time.Time) time.Duration {
-	if l.usable(now) <= l.granted {
+	if l.usableSlots(now) <= l.granted {
 		return 0
 	}
 	wait := now.Round(0).Sub(l.backlog.oldest)
@@ -150,8 +150,8 @@ func (l *lane) limiterRoom(now time.Time) int {
 	return max(room-reserved, 0)
 }
 
-// limited reports whether the limiter allows no more than the granted slots.
-func (l *lane) limited(now time.Time) bool {
+// limitedToGranted reports whether the limiter allows no more than the granted slots.
+func (l *lane) limitedToGranted(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
@@ -191,7 +191,7 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
-	need := min(l.needed(), room-reserved)
+	need := min(l.neededMessages(), room-reserved)
 	if l.pool.strict && l.pool.waitsAbove(l, now) {
 		return need
 	}
@@ -203,7 +203,7 @@ func (l *lane) permitted(room int, now time.Time) int {
 // one open receive.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
-	need := l.needed()
+	need := l.neededMessages()
 	if p.strict && p.workAbove(l, now) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
@@ -340,8 +340,8 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
-// opening sets the wait and the expected messages of a new receive.
-func (l *lane) opening(o *openReceive) {
+// prepare sets the wait and the expected messages of a new receive.
+func (l *lane) prepare(o *openReceive) {
 	o.wait = l.pool.waitFor(l, o.start)
 	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
 		return

@@ -113,7 +113,7 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 		return
 	}
 	if l.limiting {
-		l.over(now)
+		l.endPeriod(now)
 	}
 	l.limiting = true
 	l.reason = reason
@@ -125,11 +125,11 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 // calm ends a limited period after enough time without refusals.
 func (l *limiterState) calm(now time.Time) {
 	if l.limiting && !now.Before(l.calmAt) {
-		l.over(l.until)
+		l.endPeriod(l.until)
 	}
 }
 
-func (l *limiterState) over(at time.Time) {
+func (l *limiterState) endPeriod(at time.Time) {
 	l.limiting = false
 	notify(l.core, l.core.events.Limited, Limited{Reason: l.reason, Over: true, For: at.Sub(l.since)})
 }

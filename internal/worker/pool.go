@@ -55,7 +55,7 @@ func (p *Pool) join(l *lane) {
 		}
 	}
 	p.lanes = append(p.lanes, l)
-	p.arrange()
+	p.updateOrder()
 }
 
 func (p *Pool) leave(l *lane) {
@@ -64,10 +64,10 @@ func (p *Pool) leave(l *lane) {
 		p.due = nil
 	}
 	p.lanes = slices.DeleteFunc(p.lanes, func(m *lane) bool { return m == l })
-	p.arrange()
+	p.updateOrder()
 }
 
-func (p *Pool) arrange() {
+func (p *Pool) updateOrder() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
@@ -103,7 +103,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 			return l.worker, batch
 		}
 		p.keepTurn(l)
-		if l.usable(now) > 0 && l.messages.ready.len() > 0 {
+		if l.usableSlots(now) > 0 && l.messages.ready.len() > 0 {
 			break // its work is being aborted
 		}
 	}
@@ -121,9 +121,9 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 		if l.granted == 0 {
 			continue
 		}
-		if over := l.granted - l.usable(now); over > 0 {
+		if over := l.granted - l.usableSlots(now); over > 0 {
 			p.grant(l, -over)
-			if l.limited(now) {
+			if l.limitedToGranted(now) {
 				p.keepTurn(l)
 			}
 		}
@@ -158,7 +158,7 @@ func (p *Pool) draw(now time.Time) *lane {
 			p.due = nil
 			return l
 		}
-		if !l.limited(now) {
+		if !l.limitedToGranted(now) {
 			p.due = nil
 		}
 	}
@@ -215,7 +215,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
 	}
-	return p.part(l, func(m *lane) bool { return !m.emptyNow(now) })
+	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
 // shareOfRoom is shareOf among the queues sharing a limiter. An empty queue also counts the empty ones.
@@ -224,11 +224,11 @@ func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	if p.strict && !empty {
 		return 1
 	}
-	return p.part(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
+	return p.weightShare(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
-// part returns a queue's weight relative to itself and the counted queues.
-func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
+// weightShare returns a queue's weight relative to itself and the counted queues.
+func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	total := 0
 	for _, m := range p.lanes {
 		if m == l || counts(m) {

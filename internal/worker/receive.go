@@ -186,7 +186,7 @@ func (p *poller) next(now time.Time) *openReceive {
 
 	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime}
 	if p.lane != nil {
-		p.lane.opening(o)
+		p.lane.prepare(o)
 	}
 	o.ctx, o.cancel = context.WithTimeout(p.core.callCtx, o.wait+receiveMargin)
 	p.open[o] = struct{}{}

@@ -40,7 +40,7 @@ func (w *Worker) Run(receive, work context.Context) error {
 	w.core.workCtx = work
 	w.core.stats.started = now
 	w.core.clock.tick(now)
-	if w.gate.has(AppDown) && !w.app.fixed {
+	if w.gate.has(AppDown) && !w.app.readinessSet {
 		w.app.probe(0)
 	}
 	w.core.tasks.Go(w.maintain)

@@ -53,7 +53,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	}
 
 	if anyPutOff {
-		s.putOff(batch, results, actions, now)
+		s.keepOrReturn(batch, results, actions, now)
 	}
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
@@ -125,7 +125,7 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
-		s.messages.skip(h, true)
+		s.messages.countUnposted(h, true)
 	}
 	switch act.verb {
 	case remove:
@@ -134,7 +134,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		e.NextRetry = now.Add(act.after)
 		s.visibility.release(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
-	case giveUp: // putOff returns it
+	case giveUp: // keepOrReturn returns it
 	case deadLetter:
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
@@ -143,16 +143,16 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		s.visibility.release(h, now)
 	}
 	if act.verb == remove {
-		s.messages.goesOn(e.GroupID)
+		s.messages.groupRecovered(e.GroupID)
 	} else { // also behind a dead message, because the next one may fail like it
-		s.messages.fails(h, later(e.NextRetry, now))
+		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 
 	s.core.stats.counts.settled(e)
 }
 
-// putOff keeps or returns postponed and unreached messages, last one first to preserve FIFO order.
-func (s *settler) putOff(batch []*held, results []queue.Result, actions []action, now time.Time) {
+// keepOrReturn keeps or returns postponed and unreached messages, last one first to preserve FIFO order.
+func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
 		if results[i].Outcome == queue.Unreached && act.verb == giveUp {

@@ -190,7 +190,7 @@ func TestSlowIsNotEmpty(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: p})
 		o := &openReceive{asked: 10, start: now.Add(-time.Second)}
 		w.poller.open[o] = struct{}{}
-		w.lane.opening(o)
+		w.lane.prepare(o)
 		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
 			t.Fatalf("%s: the wait was abandoned too early", tt.name)
 		}
@@ -437,11 +437,11 @@ func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 		w.core.phase, w.core.workCtx = running, t.Context()
 		w.gate.reasons = nil
 		w.lane.backlog.known, w.lane.backlog.plenty = true, true
-		if got := w.lane.usable(time.Now()); got != defaultConcurrency {
+		if got := w.lane.usableSlots(time.Now()); got != defaultConcurrency {
 			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, defaultConcurrency)
 		}
 		w.lane.backlog.plenty = false
-		if got := w.lane.usable(time.Now()); got != 1 {
+		if got := w.lane.usableSlots(time.Now()); got != 1 {
 			t.Errorf("a thin stream: work for %d slots is in sight, want 1", got)
 		}
 	})

@@ -182,7 +182,7 @@ func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)
-	v.messages.skip(h, !v.core.opts.UncountedReturns || isOver)
+	v.messages.countUnposted(h, !v.core.opts.UncountedReturns || isOver)
 	if isOver {
 		v.messages.expireVisibility(h)
 		return

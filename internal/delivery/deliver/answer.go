@@ -43,7 +43,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	}
 	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
 	if values := head.Header[outcomeHeader]; values != nil {
-		a.wanted = c.obey(values, true, a.success)
+		a.wanted = c.applyOutcome(values, true, a.success)
 	}
 
 	var whole, written bool
@@ -61,7 +61,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	}
 
 	if values := head.Trailer[outcomeHeader]; values != nil && whole {
-		a.wanted = c.obey(values, true, false)
+		a.wanted = c.applyOutcome(values, true, false)
 	}
 
 	// Extra bytes could be mistaken for the next response.
@@ -94,7 +94,7 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 		}
 
 		if values := head.Header[outcomeHeader]; values != nil {
-			c.obey(values, false, false)
+			c.applyOutcome(values, false, false)
 		}
 	}
 }

@@ -140,8 +140,8 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// obey parses the header of a response, final or informational, and applies extend at once.
-func (c *conn) obey(values []string, final, success bool) steering {
+// applyOutcome parses the header of a response, final or informational, and applies extend at once.
+func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {
 	case problem != "":
