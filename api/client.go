@@ -463,7 +463,7 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 	return err
 }
 
-// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is none.
+// Exchange returns the last recorded request for a message with its answer, or an error with status 404.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }

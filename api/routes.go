@@ -22,7 +22,7 @@ type Route[Body, Answer any] struct {
 	Limit time.Duration
 }
 
-// NoBody is the body of a request without fields.
+// NoBody is an empty body.
 type NoBody struct{}
 
 const selectionQueries = "match attribute reason dead_since dead_until through"

@@ -155,7 +155,7 @@ type Worker struct {
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
 	// OldestSeconds is the age of the oldest unfinished message. LongestWaitSeconds is the longest time from send to
-	// delivery among deliveries started in the last minute. Both are 0 if there are none.
+	// delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.

@@ -7,7 +7,7 @@ import (
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
 	File string `json:"file"`
-	// Off explains why no task is scheduled and what to do, or is "".
+	// Off explains why no task is scheduled; "" if tasks are.
 	Off    string `json:"off,omitempty"`
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`

@@ -29,7 +29,7 @@ type Access struct {
 	TokenDir string
 	// DrainToken only allows the hooks /-/drain and /-/quiet; "" means none.
 	DrainToken string
-	// ReadOnly refuses every action, whoever the caller.
+	// ReadOnly refuses every action, even the owner's.
 	ReadOnly bool
 	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool

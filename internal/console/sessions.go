@@ -72,7 +72,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	return secret, key, g, true
 }
 
-// put adds a grant. If the map is full, it removes the one that expires first.
+// put adds a grant. If the map is full, the grant that expires first is removed.
 func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}

@@ -12,8 +12,7 @@ type core struct {
 	skip  string   // regular expression of tests to skip
 }
 
-// cores decide what happens to messages, tasks and instances: functions of state, input and time, and the loops
-// around them.
+// cores decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},

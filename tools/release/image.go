@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user of the image, as a number so that runAsNonRoot can check it.
+// The user is a number so that runAsNonRoot can check it.
 const nobody = 65532
 
 // writeImage writes an OCI layout with an image per Linux target as one tar file, which docker load, podman load and

@@ -71,7 +71,7 @@ func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) 
 	return opts, err
 }
 
-// upOptions determines the app, and fails if there is none.
+// upOptions determines the app to run.
 func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts := environment.Options{Bundle: b, Command: command}
 	if len(command) > 0 || b != nil && len(b.Processes) > 0 {

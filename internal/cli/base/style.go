@@ -15,7 +15,7 @@ import (
 
 // styled returns standard output for coloured text, or nil if colours are off.
 func styled(c *CLI) io.Writer {
-	// Other writers, such as one that renames a folder, escape everything.
+	// Writers in between, such as renaming, escape everything.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
 		return &terminal.Writer{To: w.To, Colors: true}
 	}
@@ -110,7 +110,7 @@ func ReadyStyle(st *api.Status) Style {
 	return Red
 }
 
-// Style is the SGR parameter of a text style; "" for none.
+// Style is the SGR parameter of a text style, or "".
 type Style string
 
 const (

@@ -99,7 +99,7 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	return cmd
 }
 
-// storedEvents prints the events of a stopped environment. If there are none it returns notRunning.
+// storedEvents prints the events of a stopped environment, or returns notRunning without any.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)

@@ -21,8 +21,8 @@ import (
 // affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram releases the executable's pages, most of which only startup needs. Pages that are used again are
-// mapped from the page cache.
+// releaseProgram releases the executable's pages, because most are only used during startup. The others are mapped
+// again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// Missing skips a test that requires what, or fails it if peers are required. install explains how to get it.
+// Missing skips a test, or fails it if peers are required, because a program is not installed. install explains how
+// to get it.
 func Missing(t testing.TB, what, install string) {
 	t.Helper()
 	if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
@@ -125,8 +126,8 @@ const first, count = 10_000, 10_000
 // Start at a random port, so that tests of packages running in parallel rarely collide.
 var begin, looked = rand.Int64N(count), new(atomic.Int64)
 
-// FreePort returns a free port between 10000 and 19999. The range overlaps neither the ephemeral ports nor those of
-// package supervisor for replicas. A process gets each port only once.
+// FreePort returns a free port between 10000 and 19999, below the ephemeral ports and apart from those of package
+// supervisor. A process gets each port only once.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range count {
