@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestFeaturesNameTestsThatExist holds docs/features.md to the code: each row says how a feature is used and names a
-// test, and each test that is named exists.
+// Each row of docs/features.md describes the use of a feature and names existing tests.
 func TestFeaturesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)
@@ -15,7 +14,7 @@ func TestFeaturesNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]int{} // by section
+	rows := map[string]int{}
 	seen := map[string]bool{}
 	section := ""
 	for line := range strings.Lines(string(page)) {
@@ -27,7 +26,7 @@ func TestFeaturesNameTestsThatExist(t *testing.T) {
 		switch {
 		case !strings.HasPrefix(line, "| "):
 			if section != "" {
-				for _, m := range namedTest.FindAllString(line, -1) { // in the text between tables
+				for _, m := range namedTest.FindAllString(line, -1) {
 					checkNamedTests(t, tests, section, m)
 				}
 			}

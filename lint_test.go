@@ -12,17 +12,15 @@ import (
 	"testing"
 )
 
-// room says what a package is for and which packages of this module it may
-// import. The order is the way of a message; a package may only look up the
-// list of those it needs, so that no step knows its neighbour.
+// room is a package with its allowed imports from this module. The rooms are in the order in which messages pass
+// through them. Keeping the imports to a minimum decouples the steps.
 type room struct {
 	name, sentence string
 	may            []string
 }
 
-// rooms is the architecture. A new package, or a new arrow between two of
-// them, is a decision: change this table in the same commit and write the
-// reason into docs/decisions.
+// rooms is the architecture. Adding a package or an import is a design decision: change this table in the same commit
+// and give the reason in docs/decisions.
 var rooms = []room{
 	{"queue", "Package queue defines the types that every other package shares.", nil},
 	{"internal/sqsapi/sqswire", "Package sqswire holds the encoding shared by clients and servers of SQS.", []string{"queue"}},
@@ -168,7 +166,7 @@ var rooms = []room{
 		[]string{"internal/cli", "internal/cli/base", "internal/cli/run"}},
 }
 
-// restricted names the libraries that only these packages may import, and why.
+// restricted lists libraries that only some packages may import.
 var restricted = []struct {
 	prefix, rooms, why string
 }{
@@ -189,7 +187,6 @@ var restricted = []struct {
 	{"github.com/goccy/go-yaml", "internal/config/yamlfile", "files that people write are read there and nowhere else"},
 }
 
-// sourceFile is one parsed Go file of the module.
 type sourceFile struct {
 	path, room string
 	test       bool
@@ -229,8 +226,8 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
-// inHouse reports whether the rules of the rooms apply to a file: examples and
-// benchmarks are programs of their own, and deploy holds tests of files only.
+// inHouse reports whether the rules apply to a file. Examples and benchmarks are separate programs, and deploy only
+// contains tests of files.
 func (s sourceFile) inHouse() bool {
 	return s.room != "." && !strings.HasPrefix(s.room, "bench") && s.room != "acceptance" && s.room != "deploy" &&
 		!strings.HasPrefix(s.room, "examples")
@@ -257,8 +254,7 @@ func TestEveryPackageHasItsRoom(t *testing.T) {
 	}
 }
 
-// oneLine joins the lines of the first comment paragraph, so that a sentence
-// may be wrapped.
+// oneLine joins the lines of the first paragraph of a comment.
 func oneLine(src string) string {
 	paragraph, _, _ := strings.Cut(src, "\n//\n")
 	return strings.ReplaceAll(paragraph, "\n// ", " ")
@@ -310,7 +306,7 @@ func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
 
-// TestTestsThatStartProcessesAreContained: what a test starts has no other home than the tests'.
+// Packages with tests that start processes must use testpeer.Contained.
 func TestTestsThatStartProcessesAreContained(t *testing.T) {
 	starts, contained := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {

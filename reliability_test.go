@@ -7,11 +7,10 @@ import (
 	"testing"
 )
 
-// faultRows is how many rows each part of the fault table has.
+// faultRows is the number of rows in each part of the fault table.
 var faultRows = map[string]int{"A": 10, "B": 15, "C": 16, "D": 12, "E": 12, "F": 9, "G": 11, "H": 9}
 
-// TestFaultTableNamesTestsThatExist holds docs/reliability.md to the code: the fault table has each row once, and each
-// test that is named exists.
+// Each row of the fault table in docs/reliability.md occurs once and names existing tests.
 func TestFaultTableNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

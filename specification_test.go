@@ -13,13 +13,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// namedTest matches `package.TestName`, perhaps with /subtest, and `script.txtar` in backquotes.
+// namedTest matches `package.TestName`, optionally with /subtest, and `script.txtar` in backquotes.
 var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)(?:/[\\w/-]+)?`|`(\\w+\\.txtar)`")
 
-// specificationRow matches a row: its id, the sentence, the tests, and the change of the code that a test notices.
+// specificationRow matches ID, statement, tests, and the code change a test detects.
 var specificationRow = regexp.MustCompile(`^\| ([A-E]\d+) \| (.+) \| (.+) \| (.+) \|$`)
 
-// changedSentence is an entry of docs/specification.yaml, which tools/mutation reads too.
+// changedSentence is an entry of docs/specification.yaml, which is also used by tools/mutation.
 type changedSentence struct{ Row, Change, In, Find, Put, Test string }
 
 func changedSentences(t *testing.T) (all []changedSentence) {
@@ -34,8 +34,6 @@ func changedSentences(t *testing.T) (all []changedSentence) {
 	return all
 }
 
-// TestSpecificationNamesTestsThatExist holds docs/specification.md to the
-// code: each row names a test, and each test that is named exists.
 func TestSpecificationNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)
@@ -70,10 +68,10 @@ func TestSpecificationNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// sentences is how many of the documents can be tested.
+// sentences is the number of testable statements in the documentation of Elastic Beanstalk and Workerless.
 const sentences = 176
 
-// checkCaught holds the last cell of a row to docs/specification.yaml: it says which change the row's test notices.
+// checkCaught compares the last cell of a row with docs/specification.yaml.
 func checkCaught(t *testing.T, row, shown, caught string, changes []changedSentence) {
 	t.Helper()
 	if len(changes) == 0 {
@@ -95,8 +93,7 @@ func checkCaught(t *testing.T, row, shown, caught string, changes []changedSente
 	}
 }
 
-// TestSpecificationChangesAreOfCodeThatExists: each function that docs/specification.yaml names is there, wherever its
-// file is, and has the text that is to be changed, once.
+// Each function in docs/specification.yaml exists and contains the text to change exactly once.
 func TestSpecificationChangesAreOfCodeThatExists(t *testing.T) {
 	t.Parallel()
 	bodies := functionBodies(t)
@@ -119,7 +116,6 @@ func TestSpecificationChangesAreOfCodeThatExists(t *testing.T) {
 	}
 }
 
-// functionBodies returns the bodies of the functions that are built on this system, as package.Type.Method.
 func functionBodies(t *testing.T) map[string][]string {
 	t.Helper()
 	bodies := map[string][]string{}
@@ -163,7 +159,7 @@ func receiverPrefix(f *ast.FuncDecl) string {
 	return fmt.Sprint(typ) + "."
 }
 
-// checkNamedTests holds the last cell of a table's row to the code: it names tests, and each of them exists.
+// checkNamedTests checks that the last cell of a row names existing tests.
 func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	t.Helper()
 	names := namedTest.FindAllStringSubmatch(cell, -1)
@@ -181,8 +177,8 @@ func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	}
 }
 
-// goTests are the tests of this module and of its tools, by folder and name. The end of a folder's path is enough:
-// "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are one test.
+// goTests returns the tests of this module and its tools by folder and name. The end of a folder's path suffices:
+// "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are the same test.
 func goTests(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}

@@ -11,11 +11,10 @@ import (
 	"testing"
 )
 
-// sqsRules is how many rules each part of docs/sqs.md has.
+// sqsRules is the number of rules in each part of docs/sqs.md.
 var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 14}
 
-// TestSQSPageNamesTestsThatExist holds docs/sqs.md to the code: every rule is there and names tests, each test exists,
-// and the name of each test has the rule's number.
+// Each rule in docs/sqs.md occurs and names existing tests, whose names contain the rule's number.
 func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := sqsTests(t)
@@ -59,7 +58,7 @@ func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// sqsTests are the tests of the module by package and name, and the checks of the conformance suite by name.
+// sqsTests returns the tests of the module by package and name, and the checks of the conformance suite by name.
 func sqsTests(t *testing.T) map[string]bool {
 	tests := goTests(t)
 	for _, s := range sources(t) {

@@ -18,12 +18,10 @@ import (
 	"tendril/queue"
 )
 
-// amazonTable is the registry's table.
 const amazonTable = "tendril-registry"
 
-// amazonPlace is a queue and a DynamoDB table of moto, a well-known stand-in
-// for Amazon. It has no locks between a condition and its write, so that there,
-// and not on Amazon, two calls at once may both succeed: here they take turns.
+// amazonPlace is a queue and a DynamoDB table of moto. Unlike AWS, moto does not lock between a condition and its
+// write, so concurrent calls may both succeed. Therefore calls are serialized.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()
@@ -49,7 +47,6 @@ func amazonPlace(t *testing.T, name string) *place {
 		since: registry.NewSentRuns(table, scope, nil, nil).Since, runs: runs, twice: !periodic.FIFO(name)}
 }
 
-// setCredentials gives the clients in this process what any server here accepts: the same for every test.
 func setCredentials() {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -57,7 +54,6 @@ func setCredentials() {
 	}
 }
 
-// receivedRuns takes everything out of a queue.
 func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
 	for _, m := range takeAll(t, q) {
 		runs = append(runs, runOf(t, &m))
@@ -65,7 +61,6 @@ func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
 	return runs
 }
 
-// takeAll takes everything out of a queue.
 func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	for empty := 0; empty < 3; {
 		got, err := q.Receive(t.Context(),
@@ -91,16 +86,15 @@ func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	return all
 }
 
-// oneAtATime serves another server's answers, with one call under way at once.
-// A call begins when all of it is here, and is over when all of its answer is: a
-// caller that stands still holds nobody up.
+// oneAtATime forwards one call at a time to endpoint. It reads the whole request first and the whole answer before it
+// replies, so that a paused caller does not block others.
 func oneAtATime(t *testing.T, endpoint string) string {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	var turn sync.Mutex
 	call := func(r *http.Request, body []byte) (*http.Response, []byte, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		// Who asked may be gone; the call is made all the same.
+		// Make the call even if the caller has disconnected.
 		out, err := http.NewRequest(r.Method, endpoint+r.URL.RequestURI(), bytes.NewReader(body))
 		if err != nil {
 			return nil, nil, err
@@ -117,7 +111,7 @@ func oneAtATime(t *testing.T, endpoint string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // cut off before it was sent
+			return
 		}
 		resp, answer, err := call(r, body)
 		if err != nil {

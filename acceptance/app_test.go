@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// serveApp is the app of the tests that run one: it notes each message with its
-// version in a file when it has worked on it, for as long as the body says, and
-// dies of a poisonous one, with a line in another file. It refuses some bodies always, and some at their first receive.
-// TERM has it finish what it works on.
+// serveApp is an app that records each completed message, with the app's version, in a file. The body determines the
+// duration, or makes it crash, which is recorded in a second file, or fail always or at the first receive. TERM lets
+// it finish its work.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -40,7 +39,7 @@ func serveApp() error {
 			fmt.Fprintln(deaths, r.Header.Get("X-Aws-Sqsd-Msgid"))
 			os.Exit(1)
 		case "hog":
-			for memory := []byte{1}; ; { // until the system has no more
+			for memory := []byte{1}; ; { // until memory runs out
 				memory = append(memory, memory...)
 			}
 		case "stuck":
@@ -58,7 +57,7 @@ func serveApp() error {
 				time.Sleep(work)
 			}
 		}
-		fmt.Fprintf(journal, "%s %s\n", version, r.Header.Get("X-Aws-Sqsd-Msgid")) // one write each
+		fmt.Fprintf(journal, "%s %s\n", version, r.Header.Get("X-Aws-Sqsd-Msgid")) // atomic
 	})
 	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("PORT"), Handler: mux}
 	term := make(chan os.Signal, 1)
@@ -69,11 +68,11 @@ func serveApp() error {
 	case err := <-ended:
 		return err
 	case <-term:
-		return nil // nothing is in work any more when tendril stops a copy
+		return nil // tendril stops replicas when no work is in flight
 	}
 }
 
-// deathsOf is the file in which the app notes what it dies of.
+// deathsOf returns the file in which the app records crashes.
 func deathsOf(journal string) string {
 	if journal == os.DevNull {
 		return journal
@@ -81,13 +80,11 @@ func deathsOf(journal string) string {
 	return journal + ".deaths"
 }
 
-// appLine is the Procfile's line that runs serveApp.
 func appLine(journal, version string) string {
 	return fmt.Sprintf("web: ACCEPTANCE_ROLE=app ACCEPTANCE_JOURNAL=%s ACCEPTANCE_VERSION=%s exec %s\n", journal,
 		version, os.Args[0])
 }
 
-// writeBundle makes a folder of files.
 func writeBundle(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,8 +100,7 @@ func writeBundle(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// readJournal returns how often each message was worked on, and by which
-// versions.
+// readJournal counts the completions of each message and of each version.
 func readJournal(t *testing.T, path string) (times map[string]int, versions map[string]int) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shopBundle writes the bundle that the page on bundles shows into dir/shop.
+// shopBundle writes the bundle in docs/bundles.md to dir/shop.
 func shopBundle(t *testing.T, text, dir string) {
 	t.Helper()
 	for name, content := range map[string]string{
@@ -35,7 +35,7 @@ func shopBundle(t *testing.T, text, dir string) {
 	}
 }
 
-// TestBundlesPage: check and explain say of the page's bundle what the page shows.
+// check and explain print the output shown on the page.
 func TestBundlesPage(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/bundles.md"), t.TempDir()
@@ -53,7 +53,7 @@ func TestBundlesPage(t *testing.T) {
 	}
 }
 
-// TestBundlesPageExamples: nothing of the example bundles is not used.
+// All parts of the example bundles are used.
 func TestBundlesPageExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thumbnails", "letters", "reports"} {
@@ -65,7 +65,6 @@ func TestBundlesPageExamples(t *testing.T) {
 	}
 }
 
-// TestBundlesPageDefaults: what the page says is run for want of a Procfile is.
 func TestBundlesPageDefaults(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/bundles.md")
@@ -83,7 +82,6 @@ func TestBundlesPageDefaults(t *testing.T) {
 	}
 }
 
-// tracedBundle is an app whose hooks write their names into a file.
 func tracedBundle(t *testing.T, trace string) string {
 	t.Helper()
 	hook := func(name string) string { return fmt.Sprintf("#!/bin/sh\necho %s >> %s\n", name, trace) }
@@ -110,12 +108,11 @@ func replaceIn(t *testing.T, path, old, by string) {
 	}
 }
 
-// awaitHooks waits until the hooks that ran are these.
 func awaitHooks(t *testing.T, trace, want string) {
 	t.Helper()
 	got := ""
 	for range 600 {
-		text, _ := os.ReadFile(trace) // absent: none ran yet
+		text, _ := os.ReadFile(trace) // missing before the first hook
 		if got = strings.Join(strings.Fields(string(text)), " "); got == want {
 			return
 		}
@@ -124,7 +121,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Fatalf("the hooks that ran are %q, want %q", got, want)
 }
 
-// TestAppPageHangup: HUP does no more than the change of the folder needs.
+// HUP does no more than the changes require.
 func TestAppPageHangup(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -153,8 +150,7 @@ func TestAppPageHangup(t *testing.T) {
 	}
 }
 
-// TestAppPageReloadWaits: what changes while a version's hooks run takes effect by a
-// HUP that comes while they do.
+// A change made while a version's hooks run takes effect with the next HUP.
 func TestAppPageReloadWaits(t *testing.T) {
 	t.Parallel()
 	journal, goOn := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "goOn")
@@ -174,13 +170,13 @@ func TestAppPageReloadWaits(t *testing.T) {
 		replaceIn(t, filepath.Join(dir, "Procfile"), fmt.Sprint("ACCEPTANCE_VERSION=", version-1),
 			fmt.Sprint("ACCEPTANCE_VERSION=", version))
 		s.cmd.Process.Signal(syscall.SIGHUP)
-		if version == 2 { // the first one's hook; the second is a deployment's
+		if version == 2 { // the first one is the hook's, the second the deployment's
 			os.WriteFile(goOn, nil, 0o644)
 			s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("2") })
 			os.Remove(goOn)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // in which the signal arrives
+	time.Sleep(100 * time.Millisecond) // time for the signal to arrive
 	os.WriteFile(goOn, nil, 0o644)
 	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
 	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "old version stopped" })
@@ -189,8 +185,6 @@ func TestAppPageReloadWaits(t *testing.T) {
 	}
 }
 
-// TestAppPageRollBack: a hook that fails is told as the page shows it, and the
-// version before works on.
 func TestAppPageRollBack(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -201,7 +195,7 @@ func TestAppPageRollBack(t *testing.T) {
 		"Procfile": appLine(journal, "2"),
 		".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
 	}))
-	// What is told on the way depends on how quick it is.
+	// Progress messages depend on timing.
 	_, want, _ := strings.Cut(fenced(t, page(t, "docs/app.md"), "preparing version 2"), "migrate.sh\n")
 	if code != 1 || !strings.HasSuffix(shape(out), shape(want)) {
 		t.Errorf("exit status %d\n%s\nwant 1 and\n%s", code, out, want)
@@ -212,27 +206,23 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// awaitLines waits until each line of a page's block was logged, whatever its
-// time and numbers.
+// awaitLines waits for all lines of a block on a page, ignoring times and numbers.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
-		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // less the time
+		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // without the time
 		message, attrs, _ := strings.Cut(strings.TrimLeft(text, "!· "), "  ")
 		p.await(t, line, func(e event) bool { return e.Msg == message && e.hasAttributes(attrs) })
 	}
 }
 
-// isDeploymentOf reports whether the deployment of a version began.
 func (e *event) isDeploymentOf(version string) bool {
 	return e.Msg == "deployment started" && e.attribute("version") == version
 }
 
-// attributeText is one attribute as a terminal shows it.
 var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// hasAttributes reports whether the event has the attributes of a terminal's line, whatever
-// their numbers.
+// hasAttributes reports whether the event has the attributes of a line for terminals, ignoring numbers.
 func (e *event) hasAttributes(text string) bool {
 	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
 		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {
@@ -242,7 +232,6 @@ func (e *event) hasAttributes(text string) bool {
 	return true
 }
 
-// TestAppPagePoison: messages that end the app are told as the page shows it.
 func TestAppPagePoison(t *testing.T) {
 	t.Parallel()
 	p, started, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")},
@@ -256,8 +245,6 @@ func TestAppPagePoison(t *testing.T) {
 	awaitLines(t, p, fenced(t, page(t, "docs/app.md"), "17:56:06 ! app crashed"))
 }
 
-// TestAppPageCrashLoop: an app that worked and then cannot start is told as the
-// page shows it; health and probes say what the pages promise.
 func TestAppPageCrashLoop(t *testing.T) {
 	t.Parallel()
 	once := filepath.Join(t.TempDir(), "once")
@@ -294,7 +281,6 @@ func TestAppPageCrashLoop(t *testing.T) {
 	}
 }
 
-// TestHealthPageStatuses: the table of the page has every status as it is.
 func TestHealthPageStatuses(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/health.md")

@@ -14,12 +14,11 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// articleMachine is a machine of the test's own, on which the bundle of the shutdown article runs: see
-// testdata/container.sh.
+// articleMachine runs the bundle of the shutdown article on its own machine, see testdata/container.sh.
 type articleMachine struct {
 	*process
 	started event
-	work    string // the folder that the machine sees as /mnt
+	work    string // mounted as /mnt
 }
 
 func startArticle(t *testing.T) *articleMachine {
@@ -47,7 +46,6 @@ func startArticle(t *testing.T) *articleMachine {
 	return m
 }
 
-// run runs a program on the machine.
 func (m *articleMachine) run(args ...string) (output string, err error) {
 	in := append([]string{"--target", strconv.Itoa(m.cmd.Process.Pid), "--mount", "sh", "-c", `cd /mnt && exec "$@"`, ""},
 		args...)
@@ -55,13 +53,13 @@ func (m *articleMachine) run(args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// awaitLog waits until the worker has written a line, and returns what the pattern's group matches.
+// awaitLog waits for a line in the worker's log and returns the last group of the pattern.
 func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	t.Helper()
 	line := regexp.MustCompile("(?m)^" + pattern + "$")
 	var text []byte
 	for range 1500 {
-		text, _ = os.ReadFile(fmt.Sprintf("/proc/%d/root/tmp/worker.log", m.cmd.Process.Pid)) // absent at first
+		text, _ = os.ReadFile(fmt.Sprintf("/proc/%d/root/tmp/worker.log", m.cmd.Process.Pid)) // missing at first
 		if found := line.FindSubmatch(text); found != nil {
 			return string(found[len(found)-1])
 		}
@@ -71,8 +69,8 @@ func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	return ""
 }
 
-// whileAtWork has the worker begin a job, runs what stops the worker, and ends the job only then. It returns the worker
-// that did the job.
+// whileAtWork starts a job, stops the worker with stop, and then lets the job finish. It returns the worker that did
+// the job.
 func (m *articleMachine) whileAtWork(t *testing.T, name string, stop func() error) (worker string) {
 	t.Helper()
 	m.sendJob(t, fmt.Sprintf(`{"name":%q,"until":"/mnt/%[1]s.end"}`, name))
@@ -103,9 +101,9 @@ func (m *articleMachine) sendJob(t *testing.T, body string) {
 	sendBody(t, started, body)
 }
 
-// TestShutdownArticle: the bundle of "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged. Its
-// hooks restart the worker at a deployment, a restart of the app and a change of settings, a job that the worker has is
-// done by it before it ends, and its manager starts it again after a crash.
+// The bundle of "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged. Its hooks restart the
+// worker after a deployment, a restart of the app and a change of settings. The worker finishes its job before it
+// exits, and its manager restarts it after a crash.
 func TestShutdownArticle(t *testing.T) {
 	t.Parallel()
 	m := startArticle(t)
@@ -150,7 +148,7 @@ func TestShutdownArticle(t *testing.T) {
 		t.Errorf("the crashed worker %s did a job", did)
 	}
 
-	// The machine stops its services with their init scripts.
+	// The machine stops services with their init scripts.
 	m.whileAtWork(t, "five", func() error {
 		out, err := m.run("/etc/init.d/worker", "stop")
 		if err != nil || !strings.Contains(out, "[Stopped]") {

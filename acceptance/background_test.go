@@ -11,8 +11,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// backgroundBundle has hooks, a build command and a container command that start processes in the background, which have
-// a property in their environment. The last of them writes into a file of its own folder that it got TERM.
+// backgroundBundle starts background processes from hooks, a build command and a container command, marked by a
+// property in their environment. The last one records in a file that it got TERM.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"
@@ -26,14 +26,14 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// TestBackgroundProcessesOfHooksEndWithTendril: whatever a hook or a command started in the background, in a session of
-// its own or not, ends with tendril: by TERM, by KILL, and when a start is aborted.
+// Background processes of hooks and commands exit with tendril, even from other sessions: after TERM, KILL, or an
+// aborted start.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"
 	for name, c := range map[string]struct {
 		buildLine string
-		running   int // marked processes, before the end
+		running   int // marked processes while tendril runs
 		signal    syscall.Signal
 		wantTerm  bool
 	}{

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a tab of a Chromium without a window.
+// browser is a tab of a headless Chromium.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
@@ -27,10 +27,9 @@ type browser struct {
 	noScripts bool
 
 	mu     sync.Mutex
-	errors []string // that the page or its policy caused, and failed requests
+	errors []string // errors of the page, policy violations and failed requests
 }
 
-// patience is how long a test waits for what a page is to show.
 const patience = 30 * time.Second
 
 func openBrowser(t *testing.T, base string) *browser {
@@ -68,7 +67,6 @@ func (b *browser) fault(text string) {
 	b.errors = append(b.errors, text)
 }
 
-// faults returns what went wrong since the last call.
 func (b *browser) faults() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +75,6 @@ func (b *browser) faults() []string {
 	return all
 }
 
-// do runs steps in the tab.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -93,13 +90,12 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale tells the error of a step whose element a live page replaced between the look at it and the act: nothing was
-// done, and the step finds the new element when it is done again.
+// isStale reports whether a step failed because a live page replaced its element in the meantime. Repeating the step
+// works.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }
 
-// open loads a page.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	if strings.HasPrefix(path, "/") {
@@ -108,7 +104,6 @@ func (b *browser) open(path string) {
 	b.do(chromedp.Navigate(path))
 }
 
-// text is what the page shows.
 func (b *browser) text() string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
@@ -119,7 +114,6 @@ func (b *browser) text() string {
 	return text
 }
 
-// await waits until an expression of JavaScript is true on the page.
 func (b *browser) await(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(patience); ; {
@@ -136,20 +130,19 @@ func (b *browser) await(what, expression string) {
 	}
 }
 
-// awaitText waits until the page shows a text.
 func (b *browser) awaitText(text string) {
 	b.t.Helper()
 	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click clicks on what a selector of CSS finds, as a person would on a visible element. A live page can move between
-// the look at the element and the press of the button; like a person, it tries again when the click went elsewhere.
+// click clicks a visible element found by a CSS selector. If a live page has moved and the click missed, it tries
+// again.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	watch := fmt.Sprintf(`window.clickHit = false; document.addEventListener('click', event => {
 		window.clickHit ||= event.target.closest(%q) !== null;
 	}, {capture: true})`, selector)
-	if b.noScripts { // nor does such a page move
+	if b.noScripts { // without scripts pages do not move
 		b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
 		return
 	}
@@ -158,14 +151,13 @@ func (b *browser) click(selector string) {
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
 		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.clickHit === false"))
 		cancel()
-		if err != nil || !missed { // a click that was followed has left the page, and the mark with it
+		if err != nil || !missed { // following a link leaves the page
 			return
 		}
 	}
 	b.t.Fatalf("no click reached %s:\n%s", selector, b.text())
 }
 
-// look chooses a theme, "light" or "dark", and the width of the window.
 func (b *browser) look(theme string, width int64) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -176,7 +168,6 @@ func (b *browser) look(theme string, width int64) {
 	b.do(chromedp.EmulateViewport(width, 800))
 }
 
-// scripts switches the scripts of pages on or off.
 func (b *browser) scripts(on bool) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
@@ -187,7 +178,7 @@ func (b *browser) scripts(on bool) {
 	b.noScripts = !on
 }
 
-// screenshot writes the whole page into the folder that TENDRIL_SCREENSHOTS names, where there is one.
+// screenshot saves the page in the folder TENDRIL_SCREENSHOTS, if set.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("TENDRIL_SCREENSHOTS")

@@ -21,22 +21,22 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 
-// railsSecret is what Rails calls secret_key_base; djangoSecret is Django's SECRET_KEY.
+// Rails calls it secret_key_base, Django SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// frameworkBundle is a bundle of testdata/bundles in the shape that a framework's worker has on Elastic Beanstalk.
+// frameworkBundle is a bundle in testdata/bundles, in the form of a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// programs are those that it needs of this machine; what is missing has a stand-in in testdata/bundles/standins.
+	// programs returns the path of required programs. Missing ones are replaced from testdata/bundles/standins.
 	programs func(t *testing.T) (path string)
-	// body is a message that is accepted, with attributes, posted to path.
+	// body is an accepted message with attributes, posted to path.
 	body       string
 	attributes map[string]string
 	path       string
-	// refused is a message that is answered with this status, 0 for none.
+	// refused is a message answered with refusedStatus, if not 0.
 	refused       string
 	refusedStatus int
-	// task is one of cron.yaml, posted to taskPath.
+	// task is a task of cron.yaml, posted to taskPath.
 	task, taskPath string
 }
 
@@ -65,17 +65,17 @@ func frameworkBundles() []frameworkBundle {
 	}}
 }
 
-// railsDigest signs the body of a job as the gem active_elastic_job does.
+// railsDigest signs the body of a job like the gem active_elastic_job.
 func railsDigest(body string) string {
 	mac := hmac.New(sha1.New, []byte(railsSecret))
 	mac.Write([]byte(body))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// nextRuns are the times of runs, which depend on today.
+// nextRuns matches times of runs, which depend on the date.
 var nextRuns = regexp.MustCompile(`(?m)^         next .*\n`)
 
-// TestFrameworkBundlesAreChecked: what tendril says about each bundle is in testdata/bundles/NAME.check.
+// The output of check for each bundle is in testdata/bundles/NAME.check.
 func TestFrameworkBundlesAreChecked(t *testing.T) {
 	t.Parallel()
 	bundles, err := filepath.Abs("testdata/bundles")
@@ -107,8 +107,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// TestFrameworkBundlesRun: each bundle runs unchanged, and its app sees messages and tasks with the headers that the
-// framework's receiver needs.
+// Each bundle runs unchanged, and its app receives messages and tasks with the headers its framework requires.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {
@@ -143,7 +142,6 @@ func mustAbs(t *testing.T, name string) string {
 	return path
 }
 
-// sendWith sends a message with attributes of type String.
 func sendWith(t *testing.T, started event, body string, attributes map[string]string) (id string) {
 	t.Helper()
 	in := &sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body,
@@ -154,13 +152,12 @@ func sendWith(t *testing.T, started event, body string, attributes map[string]st
 	return send(t, client(started.Endpoint), in)
 }
 
-// seenRequest is what an app of testdata/bundles prints about a request.
+// seenRequest is a request printed by an app in testdata/bundles.
 type seenRequest struct {
 	Path, Body string
 	Headers    map[string]string
 }
 
-// awaitSeen waits for the request of an app in which a header has a value.
 func awaitSeen(t *testing.T, p *process, header, value string) (seen seenRequest) {
 	t.Helper()
 	p.await(t, "the app saw "+header+" "+value, func(e event) bool {
@@ -201,7 +198,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// refuse sends what the receiver must refuse, so that the contract is more than an answer of 200.
+// refuse sends a message the receiver must refuse, so that an answer of 200 is meaningful.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

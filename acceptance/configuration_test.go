@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// fill replaces what a field holds, as a person would.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(selector), chromedp.Focus(selector),
@@ -18,7 +17,6 @@ func (b *browser) fill(selector, text string) {
 		chromedp.KeyEvent(text))
 }
 
-// settings is the settings file of the environment.
 func (e *consoleEnvironment) settings(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(e.bundle, "tendril.yaml"))
@@ -28,8 +26,8 @@ func (e *consoleEnvironment) settings(t *testing.T) string {
 	return string(data)
 }
 
-// TestConfigurationChangeActsOnTheEnvironment changes an option on its page, with scripts and without: the difference
-// is shown first, the file is written, and the next message is posted to the new path.
+// Changing an option, with scripts and without, shows the difference, writes the file, and posts the next message to
+// the new path.
 func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -42,7 +40,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		before := e.settings(t)
 		b.open("/configuration")
 		b.fill("#field-http-path", c.path)
-		b.fill("#field-max-retries", "1") // as it was
+		b.fill("#field-max-retries", "1") // unchanged
 		b.do(chromedp.SendKeys("#field-max-retries", "\r"))
 		if !c.scripts {
 			b.goOnWithKey(key, ".difference")
@@ -73,7 +71,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		e.run(t, "send", "--queue", "jobs", "--wait", "posted to "+c.path)
 	}
 
-	// A mistake is shown at its field and changes nothing. What is locked has no field.
+	// A mistake is shown at its field and changes nothing. Locked options have no field.
 	before := e.settings(t)
 	b.open("/configuration")
 	b.fill("#field-http-connections", "5000")
@@ -90,7 +88,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		t.Error("a mistake changed the file")
 	}
 
-	// An option that is removed from the file has its default again.
+	// Removing an option from the file restores its default.
 	b.open("/configuration?match=http-path")
 	b.click("#option-http-path button[name=unset]")
 	b.goOnWithKey(key, ".difference")
@@ -101,15 +99,14 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestConfigurationKeepsWhatIsTypedWhileThePageIsLive: an update of the page does not replace what a person typed, nor
-// close what was opened.
+// Updating the page neither replaces typed text nor closes opened parts.
 func TestConfigurationKeepsWhatIsTypedWhileThePageIsLive(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/configuration")
 	b.await("the stream", "document.querySelector('#live')._htmx?.sse")
 	b.click("details.topic > summary")
-	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts") // beside the entry of the navigation
+	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts") // next to the navigation entry
 	e.run(t, "queues", "pause", "mail", "--reason", "shown in the header")
 	b.awaitText("1 queue paused")
 	b.await("the open topic", "document.querySelector('details.topic').open")

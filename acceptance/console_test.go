@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// consoleScreens are the pages of the console, each with a text that it shows when it is complete.
+// consoleScreens lists the pages of the console, each with a text it contains when complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "jobs-dead"},
@@ -35,14 +35,14 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"configuration-all", "/configuration?match=e", "The weight is a queue's share of free slots."},
 }
 
-// consoleEnvironment is an environment with an app, a periodic task, messages that wait and messages that failed.
+// consoleEnvironment has an app, a periodic task, waiting messages and failed messages.
 type consoleEnvironment struct {
 	*process
 	started event
-	data    string // the data directory
+	data    string // data directory
 	bundle  string
-	dead    string // the id of a message in the dead-letter queue
-	order   string // the id of a message with a JSON body
+	dead    string // ID of a message in the dead-letter queue
+	order   string // ID of a message with a JSON body
 }
 
 const consoleTasks = "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
@@ -73,7 +73,7 @@ func startConsole(t *testing.T) *consoleEnvironment {
 	return e
 }
 
-// run runs a verb on the environment and returns what it prints, without the end of the line.
+// run runs a command for the environment and returns its trimmed output.
 func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := program(t, append(args, "--data-dir", e.data)...)
@@ -86,7 +86,6 @@ func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// sendLines sends messages to a queue, each a line of JSON.
 func (e *consoleEnvironment) sendLines(t *testing.T, queue, lines string) {
 	t.Helper()
 	cmd := program(t, "send", "--queue", queue, "--ndjson", "--data-dir", e.data)
@@ -96,7 +95,6 @@ func (e *consoleEnvironment) sendLines(t *testing.T, queue, lines string) {
 	}
 }
 
-// awaitLedger waits until the live messages of the queues are as wanted.
 func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]int64) bool) {
 	t.Helper()
 	var live map[string]int64
@@ -121,7 +119,7 @@ func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]
 	t.Fatalf("the queues hold %v", live)
 }
 
-// signIn opens a tab whose session is that of the owner, by the link that 'tendril open' prints.
+// signIn opens a tab with an owner's session, using the link printed by 'tendril open'.
 func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	t.Helper()
 	link := regexp.MustCompile(`http://\S+`).FindString(e.run(t, "open", "--print"))
@@ -135,8 +133,7 @@ func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	return b
 }
 
-// TestScreensLoadWithoutAnError opens each screen in both themes and two widths, with axe-core looking for what people
-// with a screen reader or without a mouse could not use.
+// Each screen opens in both themes and two widths without errors. axe-core checks accessibility.
 func TestScreensLoadWithoutAnError(t *testing.T) {
 	modules := testpeer.NodeModules(t, "axe-core")
 	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
@@ -174,7 +171,6 @@ func TestScreensLoadWithoutAnError(t *testing.T) {
 	}
 }
 
-// axe returns the serious and critical findings of axe-core on the page.
 func (b *browser) axe(script string) []string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -190,7 +186,7 @@ func (b *browser) axe(script string) []string {
 	return found
 }
 
-// TestPolicyIsSeenToWork makes a page break its policy, so that the other tests are known to notice that.
+// A page that violates its policy is detected, so the other tests are meaningful.
 func TestPolicyIsSeenToWork(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/queues")
@@ -206,7 +202,6 @@ func TestPolicyIsSeenToWork(t *testing.T) {
 	}
 }
 
-// TestRowsChangeWhileMessagesFlow watches pages that nobody reloads.
 func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -216,7 +211,7 @@ func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 	b.awaitText(id)
 	b.await("the same load", "window.loaded")
 
-	b.click("#hold") // nothing changes while updates are paused
+	b.click("#hold") // pauses updates
 	later := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "arrives while updates are paused")
 	<-time.After(2500 * time.Millisecond)
 	if strings.Contains(b.text(), later) {
@@ -233,7 +228,6 @@ func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 	}
 }
 
-// TestActsOfPagesReachTheEnvironment clicks what a person would click.
 func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -259,7 +253,6 @@ func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 	b.await("the run", "document.querySelectorAll('#main table tbody tr').length > 0")
 }
 
-// TestPagesWorkWithoutScripts reads and acts in a browser whose scripts are off.
 func TestPagesWorkWithoutScripts(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// zipBundle makes an archive of files.
 func zipBundle(t *testing.T, name string, files map[string]string) string {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), name)
@@ -36,7 +35,7 @@ func zipBundle(t *testing.T, name string, files map[string]string) string {
 	return archive
 }
 
-// deployVersions deploys two archives, of which the first writes in colours, and one that does not come up.
+// deployVersions deploys two archives, the first of which prints in colours, and a broken one.
 func (e *consoleEnvironment) deployVersions(t *testing.T) {
 	t.Helper()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -51,7 +50,6 @@ func (e *consoleEnvironment) deployVersions(t *testing.T) {
 	}
 }
 
-// TestRollbackOverThePage goes back to a version as a person would, once with scripts and once without.
 func TestRollbackOverThePage(t *testing.T) {
 	e := startConsole(t)
 	e.deployVersions(t)

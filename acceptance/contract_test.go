@@ -21,19 +21,17 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// posted is one POST as the app saw it.
 type posted struct {
 	body     string
 	header   http.Header
 	count    int // X-Aws-Sqsd-Receive-Count
 	at       time.Time
-	location string // request URI
+	location string
 	method   string
-	from     string // the address of the client
+	from     string
 }
 
-// script is an app whose behaviour is chosen by the message's body and how
-// often it came.
+// script is an app whose behaviour depends on the message's body and receive count.
 type script struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -70,7 +68,6 @@ func (s *script) all() []posted {
 	return slices.Clone(s.posts)
 }
 
-// await returns once the POSTs so far satisfy done.
 func (s *script) await(t *testing.T, what string, done func([]posted) bool) []posted {
 	t.Helper()
 	deadline := time.After(waitsFor())
@@ -86,7 +83,6 @@ func (s *script) await(t *testing.T, what string, done func([]posted) bool) []po
 	}
 }
 
-// counts returns the receive counts of the POSTs of a body, in order.
 func counts(all []posted, body string) []int {
 	var list []int
 	for _, p := range all {
@@ -97,7 +93,7 @@ func counts(all []posted, body string) []int {
 	return list
 }
 
-// endpoint is a `tendril serve` with one queue: an SQS endpoint like any other.
+// endpoint starts `tendril serve` with one queue.
 func endpoint(t *testing.T, name string, attrs map[string]string) (*sqs.Client, string) {
 	t.Helper()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
@@ -163,8 +159,7 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// TestContractOutcomes: each behaviour of an app at the first attempt, and
-// whether there is a second one. The second attempt always answers 200.
+// For each behaviour of an app at the first attempt, check whether there is a second one, which always succeeds.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -233,7 +228,7 @@ func TestContractOutcomes(t *testing.T) {
 	}
 	app.await(t, "the queue is empty", func(all []posted) bool {
 		select {
-		case app.news <- struct{}{}: // ask again
+		case app.news <- struct{}{}: // check again
 		default:
 		}
 		return empty(t, c, url)(all)
@@ -301,7 +296,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + testpeer.FreePort(t) // connections are refused
+	address := "127.0.0.1:" + testpeer.FreePort(t) // refuses connections
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {
@@ -326,9 +321,8 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// A message that fails until it is dead-lettered takes none of its group along:
-// not on the embedded queue, where the receives of those behind it do not count;
-// nor elsewhere, where they go on once it has failed for the last time.
+// A failing message does not affect the messages behind it in its group. On the embedded queue their receives do not
+// count; on other queues they continue after the last failure.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {
@@ -364,7 +358,7 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dir := t.TempDir()
 				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
 					"--console", "off")
-				// A first tendril makes the queue; a second finds what was sent meanwhile.
+				// A first tendril creates the queue; a second one receives the messages sent in the meantime.
 				p, _ := start(t, args...)
 				p.terminate(t)
 				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")

@@ -16,14 +16,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// crashingApp is an app whose message "poison" kills the process that holds the queue, 20 ms after it was posted.
+// crashingApp kills the process that holds the queue 20 ms after the message "poison" is posted.
 type crashingApp struct {
 	*httptest.Server
-	victims chan *process // the process that runs now
+	victims chan *process // current process
 
 	mu    sync.Mutex
-	posts []string // of the poison message: its receive count and its attempt
-	good  []string // likewise of the other one
+	posts []string // receive count and attempt of each POST of the poison message
+	good  []string // the same for the other message
 }
 
 func newCrashingApp(t *testing.T) *crashingApp {
@@ -40,7 +40,7 @@ func newCrashingApp(t *testing.T) *crashingApp {
 		k.posts = append(k.posts, post)
 		k.mu.Unlock()
 		p := <-k.victims
-		time.Sleep(20 * time.Millisecond) // as the app works before the machine has no memory left
+		time.Sleep(20 * time.Millisecond) // like an app that exhausts the machine's memory
 		p.kill()
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
@@ -48,10 +48,9 @@ func newCrashingApp(t *testing.T) *crashingApp {
 	return k
 }
 
-// TestMessageThatKillsTendrilAtOnceIsDeadLettered: a message whose delivery ends tendril within moments of its receive is
-// posted max_retries times, with growing receive counts and attempts, and then dead-lettered; for one that was fetched
-// beside it and not posted, no receive counts. So it is where one process has the queue and the worker, on FIFO queues, and where the worker
-// has its queue in another process, which is killed.
+// A message that kills tendril right after its receive is posted max_retries times, with growing receive counts and
+// attempts, and then dead-lettered. Receives of a message fetched with it do not count. This holds for one process,
+// for FIFO queues, and if the queue is in a second process, which is killed.
 func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	worker := []string{"--max-retries", "3", "--visibility-timeout", "5", "--error-visibility-timeout", "0", "--console",

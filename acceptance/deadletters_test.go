@@ -8,33 +8,32 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestDeadLettersAreRedrivenInTheBrowser works through the dead letters of a running environment as a person would:
-// first one group, then all, with a pace and progress.
+// Redrives one group of dead letters, then all with a rate limit and progress.
 func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
-	e.run(t, "queues", "pause", "jobs") // what goes back stays there
+	e.run(t, "queues", "pause", "jobs") // redriven messages stay there
 	e.run(t, "queues", "pause", "mail")
 
 	b.open("/dead?queue=mail-dead")
 	b.click("#main td.reason a") // the only group
 	b.await("the open group", "document.querySelector('#main tr.chosen')")
 	b.awaitText("refuse 14")
-	b.click("#main .acts details > summary") // an open menu holds updates back
+	b.click("#main .acts details > summary") // an open menu pauses updates
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
 	b.await("the choice of all", "document.querySelector('#main select[name=which]').value === 'all'")
 	b.click("#main .acts details button.primary")
 	b.awaitText("Redriving 1 message.")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["mail-dead"] == 0 && live["mail"] == 1 })
 
-	// All of the other queue, slowly: the progress is seen, survives leaving the page, and ends by itself.
+	// Redrive the other queue slowly: progress is visible, survives leaving the page, and disappears at the end.
 	var bodies strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&bodies, "{\"body\": \"refuse %d\"}\n", i)
 	}
 	e.sendLines(t, "jobs-dead", bodies.String())
 	b.open("/dead?queue=jobs-dead")
-	b.click("#main .acts details > summary") // an open menu holds updates back
+	b.click("#main .acts details > summary")
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
 	b.await("the choice of all", "document.querySelector('#main select[name=which]').value === 'all'")
 	b.do(chromedp.SetValue("#main .acts input[name=rate]", "10"), chromedp.SetValue("#main .acts select[name=to]", "jobs"))
@@ -51,8 +50,8 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// goOnWithKey types the key of the session, which a browser without scripts cannot keep, and waits for an element of the
-// answer.
+// goOnWithKey types the session's key, which a browser without scripts does not store, and waits for an element of
+// the answer.
 func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))
@@ -60,13 +59,11 @@ func (b *browser) goOnWithKey(key, element string) {
 	b.do(chromedp.WaitVisible(element))
 }
 
-// sessionKey is the key that the browser keeps for the console.
 func (b *browser) sessionKey() string {
 	b.t.Helper()
 	return b.evaluate("localStorage.getItem('session-key')")
 }
 
-// TestDeadLettersWithoutScripts edits, deletes and redrives in a browser whose scripts are off.
 func TestDeadLettersWithoutScripts(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -100,7 +97,6 @@ func TestDeadLettersWithoutScripts(t *testing.T) {
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 0 })
 }
 
-// TestMessageActsInTheBrowser delays a message and makes it visible again.
 func TestMessageActsInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -120,8 +116,8 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestLiveUpdatesKeepFiltersInTheBrowser looks at pages whose addresses have two parameters for as long as two updates
-// take, and then redrives all messages of one reason: no others go with them.
+// Pages whose addresses have two parameters keep them after two updates, and redriving one reason's messages moves no
+// others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

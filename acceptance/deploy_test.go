@@ -20,11 +20,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestDeploymentsUnderLoad swaps the version of an app again and again while
-// messages flow, with broken versions among the good ones: one that does not
-// build, one that ends at once, one that never listens. No message is lost, none
-// is worked on twice, and every broken version is rolled back.
-// TENDRIL_DEPLOYMENTS sets how many there are.
+// Deploys a new version repeatedly under load, including broken ones: one fails to build, one exits immediately, one
+// never listens. Messages are neither lost nor repeated, and broken versions are rolled back. TENDRIL_DEPLOYMENTS
+// sets the number.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -63,7 +61,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 			serving = strconv.Itoa(i)
 		}
 	}
-	time.Sleep(time.Second) // of work for the last version
+	time.Sleep(time.Second) // work for the last version
 	sent := load.stop()
 	awaitEmpty(t, started)
 	if code := p.terminate(t); code != 0 {
@@ -91,8 +89,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 	checkLedger(t, data, int64(len(sent)))
 }
 
-// TestDeploymentDuringTheStart: a new version and a change of settings that come while
-// the first version is still being built take effect after the start.
+// A version and a settings change that arrive while the first version is being built take effect after startup.
 func TestDeploymentDuringTheStart(t *testing.T) {
 	t.Parallel()
 	journal, data, built := filepath.Join(t.TempDir(), "journal"), t.TempDir(), filepath.Join(t.TempDir(), "built")
@@ -111,7 +108,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	})
-	time.Sleep(200 * time.Millisecond) // in which both are asked for
+	time.Sleep(200 * time.Millisecond) // time for both requests
 	if err := os.WriteFile(built, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +123,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 	}
 }
 
-// load sends messages all the time and remembers those that were accepted.
+// load sends messages continuously and records the accepted ones.
 type load struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -158,14 +155,13 @@ func newLoad(t *testing.T, started event) *load {
 	return l
 }
 
-// stop ends the load and returns what was accepted.
+// stop returns the accepted messages.
 func (l *load) stop() map[string]bool {
 	l.cancel()
 	l.all.Wait()
 	return l.sent
 }
 
-// deploy asks the console for a deployment, as `tendril deploy` does.
 func deploy(t *testing.T, dataDir string, started event, dir string) (status int, answer string) {
 	t.Helper()
 	status, answer, err := tryDeploy(t.Context(), dataDir, started, dir)
@@ -175,7 +171,6 @@ func deploy(t *testing.T, dataDir string, started event, dir string) (status int
 	return status, answer
 }
 
-// tryDeploy is deploy for a console that may not answer.
 func tryDeploy(ctx context.Context, dataDir string, started event, dir string) (status int, answer string, err error) {
 	token, err := api.ReadToken(dataDir)
 	if err != nil {
@@ -198,7 +193,6 @@ func tryDeploy(ctx context.Context, dataDir string, started event, dir string) (
 	return resp.StatusCode, text.String(), err
 }
 
-// awaitEmpty waits until the queue holds nothing.
 func awaitEmpty(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)
@@ -212,7 +206,6 @@ func awaitEmpty(t *testing.T, started event) {
 	t.Fatal("the queue was not empty within a minute")
 }
 
-// checkLedger checks that every message sent is accounted for as done.
 func checkLedger(t *testing.T, dir string, sent int64) {
 	t.Helper()
 	store, err := broker.Open(dir, nil)

@@ -1,9 +1,7 @@
-// Package acceptance runs the built program through what a user's trust hangs
-// on: kill -9 of the queue and of the whole environment at random moments, a
-// stop under load, and the delivery contract row by row against an SQS
-// endpoint. Real processes, real sockets, the real AWS SDK as the producer.
+// Package acceptance tests the built program with real processes, real sockets and the AWS SDK as producer: kill -9
+// of the queue and of whole environments at random moments, stops under load, and the delivery contract row by row
+// against an SQS endpoint.
 //
-// With -short fewer kills are done; the figures in docs/performance.md are from
-// full runs. With TENDRIL_NIGHTLY each fault has its long form, and what has
-// passed is kept: see docs/reliability.md.
+// -short reduces the number of kills; the figures in docs/performance.md are from full runs. With TENDRIL_NIGHTLY
+// each fault has its long form, and results are kept: see docs/reliability.md.
 package acceptance

@@ -15,46 +15,44 @@ import (
 	"time"
 )
 
-// networkFault is what a [faultProxy] does to a request.
 type networkFault string
 
 const (
-	// The connection is closed, and the server never gets the request.
+	// The server never gets the request.
 	lostRequest networkFault = "lost request"
-	// The server does what it is asked, and the connection is closed without its answer.
+	// The server handles the request, but its answer is lost.
 	lostAnswer networkFault = "lost answer"
 	// The connection is closed in the middle of the answer's body.
 	halfAnswer networkFault = "half answer"
-	// The request and the answer wait for the plan's pause, each.
+	// Request and answer are each delayed by the plan's pause.
 	slowAnswer networkFault = "slow answer"
-	// The server is busy: status 503, or the error of Amazon SQS for too many requests.
+	// The server answers 503, or the SQS error for too many requests.
 	throttled networkFault = "throttled"
-	// Nothing arrives and nothing is answered until the fault ends or the client gives up.
+	// There is no answer until the fault ends or the client gives up.
 	silence networkFault = "silence"
-	// A byte of a message's body is another one.
+	// A byte of a message's body is changed.
 	wrongByte networkFault = "wrong byte"
 )
 
-// faultPlan says which requests a fault befalls. The zero plan befalls no request.
+// faultPlan selects requests for a fault. The zero value selects none.
 type faultPlan struct {
 	fault networkFault
-	share float64       // of the requests, 0 to 1
-	only  string        // what the action of SQS or DynamoDB that it befalls begins with
-	pause time.Duration // of a slow answer
-	// then is called when a request or an answer is lost, in the moment between; answer is nil before there is one. If
-	// it returns false, the fault does not happen.
+	share float64       // 0 to 1
+	only  string        // prefix of affected SQS or DynamoDB actions
+	pause time.Duration // delay of slowAnswer
+	// then is called when a request (answer is nil) or an answer is lost. If it returns false, the fault does not
+	// happen.
 	then func(answer []byte) bool
 }
 
-// happens asks the plan whether its fault happens now.
 func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
-// faultProxy passes requests on to one HTTP server, and injects faults as a seed has it.
+// faultProxy forwards requests to an HTTP server and injects faults according to a seed.
 type faultProxy struct {
 	*httptest.Server
 	to        string
 	transport *http.Transport
-	busy      sync.Mutex // held by who injects a fault for a time
+	busy      sync.Mutex // held during a temporary fault
 
 	mu       sync.Mutex
 	random   *rand.Rand
@@ -63,7 +61,7 @@ type faultProxy struct {
 	injected map[networkFault]int
 }
 
-// newFaultProxy starts a proxy in front of a server, such as http://127.0.0.1:9324.
+// newFaultProxy starts a proxy for a server such as http://127.0.0.1:9324.
 func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	p := &faultProxy{
 		to: to, transport: &http.Transport{MaxIdleConnsPerHost: 100}, random: rand.New(rand.NewPCG(seed, 1)),
@@ -79,7 +77,7 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject sets the plan for the requests to come, and ends the silence of those before.
+// inject sets the plan for new requests, and ends the silence of earlier ones.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +86,6 @@ func (p *faultProxy) inject(plan faultPlan) {
 	p.changed = make(chan struct{})
 }
 
-// count returns how often faults were injected so far.
 func (p *faultProxy) count() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,21 +95,20 @@ func (p *faultProxy) count() (n int) {
 	return n
 }
 
-// draw decides about one request.
 func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.plan.fault == "" || !strings.HasPrefix(action, p.plan.only) || p.random.Float64() >= p.plan.share {
 		return faultPlan{}, p.changed
 	}
-	if p.plan.fault != wrongByte { // which is injected only if the answer has a message
+	if p.plan.fault != wrongByte { // injected only if the answer contains a message
 		p.injected[p.plan.fault]++
 	}
 	return p.plan, p.changed
 }
 
-// duringWait returns the plan if it waits for a moment: that comes for requests too which were sent before the plan was
-// made, such as receives that wait for a message.
+// duringWait returns the plan if it waits for a particular moment. It also affects earlier requests, such as long
+// polls.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,18 +168,18 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(answer) // the client may be gone
+	_, _ = w.Write(answer) // the client may have disconnected
 }
 
-// pass hands a request to the server and returns the whole answer. Without one the client gets none either.
+// pass forwards a request and returns the whole answer. If there is none, the client gets none either.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	out.GetBody = nil // so that the transport sends it at most once
+	out.GetBody = nil // so that the transport does not repeat it
 	out.Header = r.Header.Clone()
-	if r.Host == p.Listener.Addr().String() { // and not a name, which the server does not know as its own
+	if r.Host == p.Listener.Addr().String() { // keep host names, which the server knows
 		out.Host = r.Host
 	}
 	resp, err := p.transport.RoundTrip(out)
@@ -206,7 +202,7 @@ func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan stru
 	}
 }
 
-// throttle refuses as Amazon does, half of the time by an error that names the cause, else by a bare status.
+// throttle answers like AWS, half of the time with a specific error, otherwise with a bare status.
 func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	p.mu.Lock()
 	named := action != "" && p.random.IntN(2) == 0
@@ -220,7 +216,7 @@ func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	fmt.Fprint(w, `{"__type":"com.amazonaws.sqs#RequestThrottled","message":"Rate exceeded"}`)
 }
 
-// changeBody changes a byte of the first message's body; false when there is none.
+// changeBody changes a byte of the first message's body, if there is one.
 func (p *faultProxy) changeBody(answer []byte) bool {
 	const key = `"Body":"`
 	at := bytes.Index(answer, []byte(key))
@@ -243,7 +239,6 @@ func (p *faultProxy) changeBody(answer []byte) bool {
 	return true
 }
 
-// faultCounts says how often each fault was injected, over several proxies.
 func faultCounts(proxies ...*faultProxy) string {
 	sum := map[networkFault]int{}
 	for _, p := range proxies {

@@ -17,9 +17,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestFaultTable runs what docs/reliability.md names for each fault again and again, and counts the cases: leaves
-// among the subtests. TENDRIL_FAULT_TABLE sets for how long, for each package; without it only a run of the night has
-// it. The named tests of this package count in their ordinary form.
+// Runs the tests of each fault in docs/reliability.md repeatedly and counts the cases, which are subtests without
+// subtests. TENDRIL_FAULT_TABLE sets the duration per package; by default the test runs at night only. Tests of this
+// package count in their ordinary form.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -57,7 +57,6 @@ func TestFaultTable(t *testing.T) {
 	}
 }
 
-// faultRow is a row of the fault table.
 type faultRow struct {
 	id    string
 	tests map[string][]string // names by package
@@ -94,7 +93,7 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 	return rows, nil
 }
 
-// testsOf are the tests of a package that any row names.
+// testsOf returns the tests of a package in all rows.
 func testsOf(rows []faultRow, pkg string) []string {
 	names := map[string]bool{}
 	for _, row := range rows {
@@ -105,13 +104,12 @@ func testsOf(rows []faultRow, pkg string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// cases counts how leaves among subtests ended.
+// cases counts the results of subtests.
 type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// countCases runs tests of a package for about a length, at least once and at most 100 times, and counts the cases of
-// each.
+// countCases runs tests of a package for about length, between 1 and 100 times, and counts the cases of each.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {
@@ -123,7 +121,7 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// runCases runs tests of a package, each a number of times, and returns how long that took without the build.
+// runCases runs each test a number of times, and returns how long that took without building.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {
@@ -144,7 +142,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	for name, c := range counted {
 		if c.failed > 0 {
 			t.Logf("%s.%s: %d of %d cases failed", pkg, name, c.failed, c.passed+c.failed)
-			err = nil // the row says so
+			err = nil // reported by the row
 		}
 	}
 	if err != nil {
@@ -153,16 +151,16 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	return counted, took
 }
 
-// countEvents reads what go test -json prints, and how long the package took.
+// countEvents parses the output of go test -json, including the package's duration.
 func countEvents(out []byte, names []string) (counted map[string]cases, took time.Duration) {
-	ended := map[string]cases{} // by the whole name of a subtest
+	ended := map[string]cases{} // by full subtest name
 	for line := range bytes.Lines(out) {
 		var event struct {
 			Action, Test string
 			Elapsed      float64
 		}
 		if json.Unmarshal(line, &event) != nil {
-			continue // what a build prints
+			continue // build output
 		}
 		if event.Test == "" {
 			took = max(took, time.Duration(event.Elapsed*float64(time.Second)))
@@ -192,7 +190,6 @@ func countEvents(out []byte, names []string) (counted map[string]cases, took tim
 	return counted, took
 }
 
-// TestCasesAreCounted: leaves count, each time that they run, and those that fail.
 func TestCasesAreCounted(t *testing.T) {
 	t.Parallel()
 	var out []byte

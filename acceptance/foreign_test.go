@@ -16,19 +16,19 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// foreignServers are a queue and a registry of others.
+// foreignServers are third-party servers for queue and registry.
 type foreignServers struct {
 	queue, table string // endpoints
 	messages     int
-	// repeats: two receives at once may get the same message, or an error after their messages were counted.
+	// repeats means that concurrent receives may return the same message, or an error after counting the receive.
 	repeats bool
-	// taskless: the registry has no transactions, without which no task runs.
+	// taskless means that the registry has no transactions, which tasks require.
 	taskless bool
 }
 
-// TestWorkerOnForeignServers runs two whole workers on servers of SQS and DynamoDB that others wrote: every message
-// is posted, failed ones are tried again and dead-lettered by the server or, at a terminal status, by the worker, runs
-// of a periodic task that an earlier worker left come once each, and the workers stop in order.
+// Two workers run on third-party SQS and DynamoDB servers. Every message is posted, failed ones are retried and
+// dead-lettered by the server, or after a terminal status by the worker. Runs missed by an earlier worker occur once,
+// and the workers stop cleanly.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -41,7 +41,7 @@ func TestWorkerOnForeignServers(t *testing.T) {
 		{"moto", func(t *testing.T) foreignServers {
 			endpoint := testpeer.Moto(t, "sqs", "dynamodb")
 			return foreignServers{queue: endpoint, table: oneAtATime(t, endpoint), repeats: true,
-				messages: testpeer.Size(100, 500)} // it is the slower, the more it holds
+				messages: testpeer.Size(100, 500)} // slows down with the number of messages
 		}},
 		{"ElasticMQ and MiniStack", func(t *testing.T) foreignServers {
 			return foreignServers{queue: testpeer.ElasticMQ(t), table: testpeer.MiniStack(t), messages: 500}
@@ -111,7 +111,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 			t.Errorf("%d %s messages were posted, want %d", len(posts), word, want.bodies)
 		}
 		for body, n := range posts {
-			// Two receives at once may make moto answer with an error, after it has counted them.
+			// moto may answer concurrent receives with an error after counting them.
 			if n != want.posts && !servers.repeats {
 				t.Errorf("%q was posted %d times, want %d", body, n, want.posts)
 			}
@@ -138,7 +138,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }
 
-// leaveRuns makes the registry one whose task did not run for n minutes, and returns the times that are due.
+// leaveRuns makes the registry look as if its task had not run for n minutes, and returns the due times.
 func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	t.Helper()
 	table, err := aws.OpenTable(t.Context(), amazonTable, &aws.Options{Endpoint: endpoint})
@@ -160,7 +160,7 @@ func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	return due
 }
 
-// postsOf counts the POSTs of each body that begins with the word.
+// postsOf counts the POSTs of each body starting with word.
 func postsOf(all []posted, word string) map[string]int {
 	posts := map[string]int{}
 	for _, p := range all {
@@ -171,7 +171,7 @@ func postsOf(all []posted, word string) map[string]int {
 	return posts
 }
 
-// runsOf counts the POSTs of each scheduled time.
+// runsOf counts the POSTs per scheduled time.
 func runsOf(all []posted) map[string]int {
 	runs := map[string]int{}
 	for _, p := range all {
@@ -182,7 +182,6 @@ func runsOf(all []posted) map[string]int {
 	return runs
 }
 
-// awaitDead returns the bodies of n dead letters, once they are there.
 func awaitDead(t *testing.T, endpoint, url string, n int) (bodies []string) {
 	t.Helper()
 	sqs, err := aws.OpenSQS(t.Context(), &aws.Options{Endpoint: endpoint})

@@ -11,7 +11,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// innerText is what an element shows.
 func (b *browser) innerText(selector string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -24,7 +23,7 @@ func (b *browser) innerText(selector string) string {
 	return text
 }
 
-// stays checks that an expression of JavaScript is true for as long as two updates take.
+// stays checks that a JavaScript expression stays true during two updates.
 func (b *browser) stays(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); <-time.After(100 * time.Millisecond) {
@@ -37,7 +36,7 @@ func (b *browser) stays(what, expression string) {
 	}
 }
 
-// press types keys that no field takes.
+// press types keys outside of fields.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
@@ -48,7 +47,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 	b.open("/queues/jobs")
 	b.press("/")
 	b.await("the focus in the search", "document.activeElement.matches('#main input[type=search]')")
-	b.press("g") // in a field it is a letter
+	b.press("g") // inside a field it is text
 	b.await("the letter", "document.activeElement.value.endsWith('g')")
 	b.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''; document.activeElement.blur()"))
 
@@ -77,8 +76,8 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// TestLiveWaitsWhileSomebodyIsBusy: while a dialog or a menu is open, text is selected or the tab is hidden the page
-// keeps still, and then shows the newest update at once.
+// While a dialog or menu is open, text is selected or the tab is hidden, the page does not change. Afterwards it
+// shows the latest update immediately.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -105,11 +104,11 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	}
 }
 
-// TestNewRowsWaitWhileTheListIsScrolled: a list keeps its place, says how many rows are new, and shows them on request.
+// A scrolled list keeps its position, displays the number of new rows, and adds them on request.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
-	b.look("light", 390) // rows are cards here, so that the page is long
+	b.look("light", 390) // rows are cards here, making the page long
 	b.open("/events")
 	for range 6 {
 		e.run(t, "queues", "pause", "mail")
@@ -129,7 +128,6 @@ func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	}
 }
 
-// TestLostConnectionIsShown by a bar, on a page that stays as it was.
 func TestLostConnectionIsShown(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -139,7 +137,7 @@ func TestLostConnectionIsShown(t *testing.T) {
 	b.await("the bar", "document.querySelector('#lost')?.textContent.includes('Trying again')")
 }
 
-// TestErrorsAreShownInPlaceWithTheirRequest: the same id is in the log of tendril.
+// The same request ID is in tendril's log.
 func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -158,7 +156,7 @@ func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	})
 }
 
-// TestTimesAreExactOnHover: a relative time has the exact one in UTC as its title, and for programs.
+// A relative time has the exact UTC time as its title and in machine-readable form.
 func TestTimesAreExactOnHover(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/events")

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestKilledAtEachWindow kills `tendril up` at each moment at which somebody else has done something of which it has
-// not learned, and counts how often the app works on the message. "Moments of doubt" of docs/reliability.md has them.
+// Kills `tendril up` at each moment at which a peer has acted without tendril knowing, and counts how often the app
+// processes the message. See "Moments of doubt" in docs/reliability.md.
 func TestKilledAtEachWindow(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -33,7 +33,7 @@ func TestKilledAtEachWindow(t *testing.T) {
 		proxy *faultProxy
 		plan  faultPlan
 		now   func(answer []byte) bool
-		works int // how often the app works on the message
+		works int // number of times the app processes the message
 	}{
 		{"received, not learned", queue, faultPlan{fault: lostAnswer, only: "ReceiveMessage"}, hasMessage, 1},
 		{"received, not posted", target, faultPlan{fault: lostRequest}, any, 1},

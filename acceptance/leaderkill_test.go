@@ -24,8 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// The lease of this test is a fifth of the default, so that a fault costs
-// seconds; a call may take as long as a busy disk needs.
+// The lease is a fifth of the default to shorten faults. Calls may take as long as a busy disk needs.
 const (
 	testLease = 3 * time.Second
 	testRenew = 600 * time.Millisecond
@@ -34,14 +33,10 @@ const (
 	tickTask  = "tick"
 )
 
-// TestKilledLeadersEnqueueEachRunOnce runs three instances that share a queue and
-// a registry, with a task due every second, and does bad things to whichever
-// leads: kill -9, a standstill longer than the lease (SIGSTOP, CONT), and being
-// cut off from both. On an embedded queue and on a FIFO queue every second is
-// enqueued exactly once; on a standard queue of Amazon's a second message is
-// the same run. None is early. TENDRIL_LEADER_KILLS sets how many faults there
-// are; without it only a run of the night has the test, since it needs a machine
-// that is not starved by other jobs.
+// Three instances share a queue, a registry and a task due every second. Faults hit the leader: kill -9, a pause
+// longer than the lease, and a network cut. On embedded and FIFO queues each run is enqueued exactly once; on a
+// standard queue on Amazon SQS a second message belongs to the same run. No run is early. TENDRIL_LEADER_KILLS sets
+// the number of faults; by default the test runs at night only, because it needs an otherwise idle machine.
 func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
 	faults := testpeer.Size(0, 100)
@@ -65,24 +60,23 @@ func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	}
 }
 
-// place is where the instances of a test meet: a queue and a registry.
+// place is a queue and a registry shared by instances.
 type place struct {
 	endpoint, queue string
-	role            string // of the instances
-	token           string // of the registry
-	// term is how long a leader may lead before the next fault, at most: long
-	// enough on average to make up for what was missed, call by call.
+	role            string // role of the instances
+	token           string // token of the registry
+	// term is the maximum time before the next fault, on average long enough to catch up on missed runs.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
-	// since asks up to when runs are accounted for, as [registry.Runs] has it.
+	// since returns the time up to which runs are accounted for, as in [registry.Runs].
 	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// runs ends the place and returns what lies in the queue.
+	// runs stops the place and returns the runs in the queue.
 	runs func(t *testing.T) []run
-	// twice tells that a run may lie in the queue twice.
+	// twice means that a run may be in the queue twice.
 	twice bool
 }
 
-// run is one message of the tick task.
+// run is a message of the task tick.
 type run struct {
 	id       string
 	at, sent time.Time
@@ -98,7 +92,7 @@ func runOf(t *testing.T, m *queue.Message) run {
 	return run{id, scheduled.ScheduledAt, m.SentAt}
 }
 
-// servedPlace is a queue of a `tendril serve`, which is the registry too.
+// servedPlace is a queue of `tendril serve`, which also serves the registry.
 func servedPlace(t *testing.T, name string) *place {
 	dir := t.TempDir()
 	serve, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
@@ -142,7 +136,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	first := time.Now()
 	for i := range faults {
 		led, _ := fleet.leader("", nil)
-		time.Sleep(rand.N(p.term)) // a random moment of its term
+		time.Sleep(rand.N(p.term)) // a random moment
 		began := time.Now()
 		healed := fleet.fault(led, i%3)
 		if next, _ := fleet.leader(led, healed); next != led {
@@ -155,7 +149,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	checkTicks(t, p, faults, takeovers, first, last, readMissed(t, fleet.missedLog))
 }
 
-// readMissed returns how often each second was reported as missed.
+// readMissed counts how often each second was reported as missed.
 func readMissed(t *testing.T, path string) map[int64]int {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -173,8 +167,7 @@ func readMissed(t *testing.T, path string) map[int64]int {
 	return missed
 }
 
-// checkTicks holds what lies in the queue against the seconds that passed
-// between the first leader and the end, and with what was reported as missed.
+// checkTicks compares the queue's contents and the missed runs with the seconds between the first leader and the end.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
 	reportedMissed map[int64]int,
 ) {
@@ -236,13 +229,13 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	}
 }
 
-// fleet is a number of instances, each behind a wire of its own that can be cut.
+// fleet is a number of instances, each with its own connection that can be cut.
 type fleet struct {
 	*place
 	t         *testing.T
 	made      int
 	nodes     map[string]*node
-	missedLog string // where instances write the runs that they report as missed
+	missedLog string // file for runs reported as missed
 }
 
 type node struct {
@@ -268,13 +261,12 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a living instance other than not holds the lease, and
-// returns its name. An instance that nobody replaced before its fault was
-// healed leads on by right: it counts once it has renewed its lease after that.
+// leader waits until a living instance other than not holds the lease, and returns its name. If no instance took over
+// before the fault was healed, the previous leader counts once it has renewed its lease.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
-	var before *queue.Lease // what the lease was when the fault was healed
+	var before *queue.Lease // the lease when the fault was healed
 	for {
 		lease, err := f.lease(context.Background())
 		if err == nil && !lease.Released && f.nodes[lease.Owner] != nil {
@@ -294,8 +286,8 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault does one of three bad things to an instance. The channel is closed when
-// it is healed; nil when it never is.
+// fault inflicts one of three faults on an instance. The returned channel is closed when it has healed; nil if it is
+// permanent.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {
@@ -317,8 +309,8 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// awaitOutstanding waits until no run is outstanding: what was missed is made up for, call by
-// call, and a place with slow answers takes as long for that as the faults took.
+// awaitOutstanding waits until all missed runs have been enqueued. With slow answers this takes as long as the
+// faults.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

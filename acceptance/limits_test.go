@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TestFewDescriptorsAnswerEverySendTheyAccept: 30 clients share the eight connections that 64 descriptors leave. A send
-// is carried out and answered, or not carried out: an SDK sends it again, and nothing is there twice.
+// 30 clients share the eight connections possible with 64 descriptors. Each send is either performed and answered, or
+// not performed. SDKs retry, and no message is duplicated.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15
@@ -53,7 +53,6 @@ func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	}
 }
 
-// raw sends a request to a server and returns its connection.
 func raw(t *testing.T, base, request string) net.Conn {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -74,7 +73,7 @@ func raw(t *testing.T, base, request string) net.Conn {
 	return conn
 }
 
-// statusOf reads the status of an answer, which may have no end; 0 if the connection was closed without one.
+// statusOf reads the status of an answer of any length; 0 if the connection was closed.
 func statusOf(conn net.Conn) (status int) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err == nil {
@@ -86,8 +85,7 @@ func statusOf(conn net.Conn) (status int) {
 	return status
 }
 
-// TestBodiesWithoutCredentialsAreNotRead: the signed endpoint, its registry and the console refuse a request by its
-// header, before its body arrives.
+// The signed endpoint, its registry and the console refuse a request based on its header, before its body arrives.
 func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	t.Parallel()
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
@@ -129,8 +127,8 @@ func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestAnonymousWaitsLeaveTheConsoleToOthers: programs without a token hold as many waits and live pages as they can.
-// Probes, and commands with the token, are answered.
+// Programs without a token open as many waits and live pages as possible. Probes and commands with the token still
+// work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

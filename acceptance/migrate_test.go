@@ -27,7 +27,7 @@ const (
 	migrateKills    = 12
 )
 
-// migrateSize is how many messages are migrated: on the standard queue, and a tenth of that on the FIFO queue.
+// migrateSize returns the number of messages on the standard queue; the FIFO queue has a tenth.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -38,7 +38,7 @@ func migrateSize(t *testing.T, size int) int {
 	return size
 }
 
-// TestKilledMigrationLosesNothing kills `tendril migrate` with SIGKILL again and again, on the way to another tendril.
+// Kills `tendril migrate` repeatedly during a migration to a second tendril.
 func TestKilledMigrationLosesNothing(t *testing.T) {
 	size := migrateSize(t, 20_000)
 	dir, there := t.TempDir(), t.TempDir()
@@ -51,8 +51,7 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
-// TestKilledMigrationBackLosesNothing is the same from another tendril. What a killed run had received is visible again
-// after a minute.
+// The reverse migration. Messages received by a killed run become visible again after a minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
 		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")
@@ -67,7 +66,7 @@ func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, dir, migrateStandard), stored(t, dir, migrateFIFO))
 }
 
-// fillQueues makes a data directory with a standard and a FIFO queue.
+// fillQueues creates a data directory with a standard and a FIFO queue.
 func fillQueues(t *testing.T, dir string, size int) {
 	t.Helper()
 	b, err := broker.Open(dir, nil)
@@ -100,7 +99,7 @@ func fillQueues(t *testing.T, dir string, size int) {
 	}
 }
 
-// migrateWithKills runs the command, kills it a few times, and has it end. It checks the account that it gives.
+// migrateWithKills runs the command, kills it a few times, lets it finish, and checks its result.
 func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 	t.Helper()
 	run := func() (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
@@ -116,7 +115,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 		return cmd, &out, &said
 	}
 	began, killed := time.Now(), 0
-	// The journal grows with the work: the kills come all over it, wherever the machine is slow.
+	// The size of the journal measures progress, so that kills are spread evenly even on a slow machine.
 	folder := filepath.Join(args[slices.Index(args, "--data-dir")+1], "migrate")
 	part := int64(size) * 80 / migrateKills
 	for range migrateKills {
@@ -132,7 +131,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 					<-ended
 					killed++
 				}
-			case <-ended: // it was faster than the kill
+			case <-ended: // finished before the kill
 				alive = false
 			}
 		}
@@ -154,7 +153,6 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 	}
 }
 
-// journalSize is how many bytes the journals of a folder have together.
 func journalSize(folder string) (n int64) {
 	files, _ := filepath.Glob(filepath.Join(folder, "*.journal"))
 	for _, name := range files {
@@ -165,7 +163,8 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// checkMigrated wants each message of the standard queue at least once, and each of the FIFO queue once and in order.
+// checkMigrated expects each message of the standard queue at least once, and each of the FIFO queue once and in
+// order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

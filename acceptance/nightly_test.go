@@ -15,12 +15,11 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A run of the night writes the result of each test that passed to a file, in a folder of the commit. When it is
-// started again for the same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the folder of all of them;
-// without it it is below the user's cache folder.
+// Nightly runs store the result of each passed test in a file, in a folder per commit. If a run is restarted for the
+// same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache
+// folder.
 
-// nightlyFolder is where the results of this commit are; "" when there is no folder for them: the run is not one of
-// the night, or the files differ from their commit.
+// nightlyFolder returns the folder for this commit, or "" if it is not a nightly run or files have changed.
 var nightlyFolder = sync.OnceValue(func() string {
 	if !testpeer.Nightly() {
 		return ""
@@ -40,7 +39,7 @@ var nightlyFolder = sync.OnceValue(func() string {
 	return filepath.Join(root, strings.TrimSpace(string(commit)))
 })
 
-// resume skips a test that has passed in a run of the night for this commit.
+// resume skips a test that has already passed in a nightly run of this commit.
 func resume(t *testing.T) {
 	t.Helper()
 	dir := nightlyFolder()
@@ -57,7 +56,7 @@ func resume(t *testing.T) {
 
 func resultFile(dir, test string) string { return filepath.Join(dir, url.PathEscape(test)+".txt") }
 
-// report logs the result of a test, and keeps it for the night's report if the test passes.
+// report logs the result of a test, and stores it for the nightly report if the test passes.
 func report(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -78,7 +77,7 @@ func report(t *testing.T, format string, args ...any) {
 	})
 }
 
-// writeNightlyTable writes the results of a folder as the table of docs/reliability.md, next to them.
+// writeNightlyTable writes the results in a folder as the table of docs/reliability.md.
 func writeNightlyTable(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -100,7 +99,7 @@ func writeNightlyTable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
 }
 
-// TestNightlyTableHasEachResult: names with slashes and blanks come back from their files.
+// Names with slashes and spaces survive being file names.
 func TestNightlyTableHasEachResult(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

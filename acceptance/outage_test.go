@@ -16,9 +16,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestOutageBurnsNoReceives keeps an app down while ten thousand messages wait,
-// for many times the visibility timeout: nothing is dead-lettered, and no more is
-// received than what may be in flight. TENDRIL_OUTAGE sets how long, as in 10m.
+// An app is down for many times the visibility timeout while ten thousand messages wait. None is dead-lettered, and
+// only as many are received as may be in flight. TENDRIL_OUTAGE sets the duration, for example 10m.
 func TestOutageBurnsNoReceives(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -27,7 +26,7 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_OUTAGE")); err == nil {
 		outage = d
 	}
-	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // whoever asks there is refused
+	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // refuses connections
 	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
 		"--target", "http://"+address,
 		"--http-connections", fmt.Sprint(connections), "--visibility-timeout", "1", "--max-retries", "3")
@@ -59,7 +58,6 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	checkLedger(t, dir, messages)
 }
 
-// preload sends n messages in batches.
 func preload(t *testing.T, c *sqs.Client, url string, n int, body func(i int) string) {
 	t.Helper()
 	for first := 0; first < n; first += 10 {
@@ -75,7 +73,7 @@ func preload(t *testing.T, c *sqs.Client, url string, n int, body func(i int) st
 	}
 }
 
-// stored returns what lies in a queue of a stopped environment.
+// stored returns the messages in a queue of a stopped environment.
 func stored(t *testing.T, dir, name string) (all []broker.Stored) {
 	t.Helper()
 	store, err := broker.Open(dir, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// evaluate returns the text that an expression of JavaScript is.
+// evaluate returns the value of a JavaScript expression as text.
 func (b *browser) evaluate(expression string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -21,8 +21,7 @@ func (b *browser) evaluate(expression string) string {
 	return text
 }
 
-// TestFormsSurviveExtensionsOfTheBrowser sets attributes in every form of every page, as extensions that check spelling
-// do, and waits for updates: pages go on following changes.
+// Browser extensions such as spelling checkers add attributes to forms. Pages must nevertheless remain live.
 func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -43,7 +42,7 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	}
 }
 
-// TestAScriptErrorIsNoLostConnection breaks the update of a page: it says so, closes its stream and opens no other one.
+// If updating fails, the page says so, closes its stream and opens no other.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -60,7 +59,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		"window.streams === 0 && !document.body.innerText.includes('connection to tendril is lost')")
 }
 
-// TestBodiesOfOthersAreShownAsTheyAre looks at messages with line ends of every kind, in the page and after an update.
+// Messages with all kinds of line ends, initially and after an update.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -85,8 +84,7 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestTheKeyOfASessionBelongsToOnePort opens the console as another port of the host would see it: that one gets the
-// cookie, and no key.
+// A server on another port of the host gets the cookie, but not the key.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// page reads a page of the documentation.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", name))
@@ -21,7 +20,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fenced returns the first fenced block of the page that begins with start.
+// fenced returns the first fenced block on the page that begins with start.
 func fenced(t *testing.T, text, start string) string {
 	t.Helper()
 	for i, part := range strings.Split(text, "\n```") {
@@ -36,13 +35,13 @@ func fenced(t *testing.T, text, start string) string {
 	return ""
 }
 
-// tendril runs a command to its end in a folder, and returns its output.
+// tendril runs a command in a folder and returns its output.
 func tendril(t *testing.T, dir string, env []string, args ...string) (output string, code int) {
 	t.Helper()
 	cmd := program(t, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(),
-		"TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_PORT="+testpeer.FreePort(t)) // no other test's
+		"TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_PORT="+testpeer.FreePort(t)) // not used by other tests
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -51,18 +50,16 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// ownWarning is told of the variable that tendril sets here, where it has no effect.
+// ownWarning is caused by a variable set here.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
-// typedUp finds command lines that begin with "tendril up", indented or in back
-// quotes; shellWords splits them.
+// typedUp matches command lines that begin with "tendril up", indented or in backquotes; shellWords splits them.
 var (
 	typedUp    = regexp.MustCompile("(?m)(?:^    |`)tendril up([^`\n#]*)")
 	shellWords = regexp.MustCompile(`'[^']*'|\S+`)
 )
 
-// TestPagesSettings: the settings of every environment that a page starts are
-// accepted, without a warning. Nothing is started.
+// The settings of all environments on the pages are valid without a warning. Nothing is started.
 func TestPagesSettings(t *testing.T) {
 	t.Parallel()
 	app := t.TempDir()
@@ -82,7 +79,7 @@ func TestPagesSettings(t *testing.T) {
 				args = append(args, strings.Trim(strings.ReplaceAll(w, "path/to/app", app), "'"))
 			}
 			if strings.Contains(m[1], "/etc/") || strings.Contains(m[1], ".zip") || strings.Contains(m[1], "DIR") {
-				continue // what is not here
+				continue // not available here
 			}
 			found++
 			dir := ".."
@@ -99,7 +96,6 @@ func TestPagesSettings(t *testing.T) {
 	}
 }
 
-// TestQueuesPageSettings: the settings file of the page is what it says.
 func TestQueuesPageSettings(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/queues.md"), t.TempDir()
@@ -123,8 +119,7 @@ func TestQueuesPageSettings(t *testing.T) {
 	}
 }
 
-// TestWorkerlessPageSettings: the check that the page shows; and the variables
-// of Workerless mean the same as its flags.
+// Runs the check shown on the page, and compares Workerless's variables with its flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/from-workerless.md")
@@ -152,7 +147,7 @@ func TestWorkerlessPageSettings(t *testing.T) {
 	}
 }
 
-// TestWorkerlessPageSurprises: what the page says is refused, or off, is.
+// Options documented as refused or off behave so.
 func TestWorkerlessPageSurprises(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

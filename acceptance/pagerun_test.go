@@ -21,8 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shop is an environment that a page describes, as it runs: in a folder of its
-// own, on free ports.
+// shop is a running environment from a page, in its own folder and on free ports.
 type shop struct {
 	*process
 	t       *testing.T
@@ -35,19 +34,18 @@ func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	t.Helper()
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
 	p := launchIn(t, dir, env, args...)
-	// Lines for people have no event of that name: there the first receive tells.
+	// Lines for people have no such event; the first receive takes its place.
 	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
 		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving started")
 	})}
 }
 
-// do runs another command of tendril against the environment.
 func (s *shop) do(args ...string) (output string, code int) {
 	s.t.Helper()
 	return tendril(s.t, s.dir, nil, append(args, "--data-dir", s.dir)...)
 }
 
-// must is do for what has to work.
+// must is like do and fails the test on errors.
 func (s *shop) must(args ...string) string {
 	s.t.Helper()
 	out, code := s.do(args...)
@@ -57,7 +55,7 @@ func (s *shop) must(args ...string) string {
 	return out
 }
 
-// typedLine returns the words of the command line of a page that begins so.
+// typedLine returns the words of the first command line on the page with that start.
 func typedLine(t *testing.T, text, start string) []string {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -74,7 +72,7 @@ func typedLine(t *testing.T, text, start string) []string {
 	return nil
 }
 
-// What differs from run to run in the output that a page shows.
+// Parts of the output that differ from run to run.
 var (
 	ids     = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	numbers = regexp.MustCompile(`\d+(\.\d+)?(ms|µs|s|m)?`)
@@ -83,14 +81,14 @@ var (
 	blanks  = regexp.MustCompile(` +`)
 )
 
-// shape replaces what differs from run to run.
+// shape replaces parts that differ from run to run.
 func shape(text string) string {
 	text = version.ReplaceAllString(ids.ReplaceAllString(text, "ID"), "tendril VERSION, process")
-	text = rates.ReplaceAllString(text, "") // only there when there is one
+	text = rates.ReplaceAllString(text, "") // not always present
 	return blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " ")
 }
 
-// TestLambdaPageGo does what the page says, with the same words.
+// Follows the page.
 func TestLambdaPageGo(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/lambda.md"), t.TempDir()
@@ -128,7 +126,6 @@ func TestLambdaPageGo(t *testing.T) {
 	}
 }
 
-// TestLambdaPagePython is the same for the function in Python.
 func TestLambdaPagePython(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "python3")
@@ -151,7 +148,6 @@ func TestLambdaPagePython(t *testing.T) {
 	}
 }
 
-// TestQueuesPageStatus: a paused queue looks as the page shows it.
 func TestQueuesPageStatus(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/queues.md")
@@ -167,7 +163,7 @@ func TestQueuesPageStatus(t *testing.T) {
 		!strings.Contains(text, first) {
 		t.Errorf("the first line is not %s:\n%s", first, out)
 	}
-	// The health above changes from moment to moment.
+	// The health above changes all the time.
 	_, queues, _ := strings.Cut(out, "\nQUEUE ")
 	if want := fenced(t, text, "QUEUE "); strings.TrimSpace(shape("QUEUE "+queues)) != strings.TrimSpace(shape(want)) {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -181,7 +177,6 @@ func TestQueuesPageStatus(t *testing.T) {
 	})
 }
 
-// TestQueuesPageTask: a task's own queue is made and worked on.
 func TestQueuesPageTask(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/queues.md"), t.TempDir()
@@ -199,7 +194,6 @@ func TestQueuesPageTask(t *testing.T) {
 	}
 }
 
-// TestQueuesPageOwnSettings: queues of one list go to paths and apps of their own.
 func TestQueuesPageOwnSettings(t *testing.T) {
 	t.Parallel()
 	ok := func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusOK) }
@@ -225,8 +219,7 @@ func TestQueuesPageOwnSettings(t *testing.T) {
 	}
 }
 
-// TestGuideNotification: what the app gets of the guide's notification, and of a
-// trace.
+// The app's view of the guide's notification and of a trace.
 func TestGuideNotification(t *testing.T) {
 	t.Parallel()
 	app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusOK) })
@@ -261,8 +254,7 @@ func TestGuideNotification(t *testing.T) {
 	}
 }
 
-// TestGuideLogs: the lines of aws-sqsd, and those of the limits, are as the guide
-// shows them.
+// The log lines of aws-sqsd and of the limits match the guide.
 func TestGuideLogs(t *testing.T) {
 	t.Parallel()
 	sqsd := fenced(t, page(t, "docs/observe.md"), "2026-11-20T17:07:51Z message: sent")
@@ -296,13 +288,12 @@ func TestGuideLogs(t *testing.T) {
 	}
 }
 
-// anywhere is the shape of a log line, whatever the app's address.
+// anywhere returns the shape of a log line without the app's address.
 func anywhere(line string) string {
 	return regexp.MustCompile(`http://[^ ]+/`).ReplaceAllString(shape(line), "URL")
 }
 
-// TestWorkerlessName: with a name the figures of every queue go to the namespace
-// that Workerless has for it.
+// With a name, the metrics of every queue use Workerless's namespace.
 func TestWorkerlessName(t *testing.T) {
 	t.Parallel()
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -17,10 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestOnlyPoisonMessagesAreDeadLettered puts messages that crash the app among
-// good ones: exactly those end in the dead-letter queue, and once they are known
-// the good ones flow as if they were not there. TENDRIL_POISON sets how many
-// messages there are, a hundredth of them poison.
+// Among good messages, exactly those that crash the app are dead-lettered, and once they are identified, good
+// messages flow unimpeded. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -49,8 +47,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// Once they are known: good messages while the poison messages are tried again and
-	// again, and the same number without any.
+	// Measure good messages while identified poison messages are retried, and the same number without any.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
 		const n = per
@@ -91,13 +88,12 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if died == 0 {
 		t.Error("no killer was tried beside the good messages: nothing was measured")
 	}
-	if beside < 0.5*alone { // the figure to reach is in the log; a busy machine may not stop the build
+	if beside < 0.5*alone { // lenient, because the machine may be busy; the log has the figure
 		t.Errorf("good messages flow at %.0f %% beside poison messages", 100*beside/alone)
 	}
 }
 
-// awaitPoisonFound waits until so many messages are known to end the app and have
-// not been dead-lettered yet.
+// awaitPoisonFound waits until n messages are identified and not yet dead-lettered.
 func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 3000 {
@@ -119,7 +115,7 @@ func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Fatal("the poison messages were not found within a minute")
 }
 
-// lines counts the lines of a file that grows.
+// lines counts the lines of a growing file.
 type lines struct {
 	t    *testing.T
 	file *os.File
@@ -137,7 +133,6 @@ func newLines(t *testing.T, path string) *lines {
 	return &lines{t: t, file: file, buf: make([]byte, 64<<10)}
 }
 
-// count reads on and returns how many lines there are.
 func (l *lines) count() int {
 	l.t.Helper()
 	for {
@@ -152,8 +147,7 @@ func (l *lines) count() int {
 	}
 }
 
-// awaitQuiet waits until the queue holds nothing any more: what is not done is
-// dead-lettered.
+// awaitQuiet waits until all messages are done or dead-lettered.
 func awaitQuiet(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)

@@ -24,7 +24,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// binary is the program under test, built once by TestMain.
+// binary is the program under test, built by TestMain.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // with changes that tests must notice
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // contains mutations that tests must detect
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")
@@ -60,9 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program returns the command that runs the program under test. It looks at every file
-// of which that is built: Go notes what a test looks at, and takes no earlier result for
-// today's once it changes; what TestMain builds it does not know of.
+// program returns a command that runs the program under test. It looks at all source files, because go test caches
+// results based on the files a test opens and does not know about the build in TestMain.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -86,11 +85,11 @@ var lookAtSources = sync.OnceValue(func() error {
 	})
 })
 
-// event is one line of the program's output.
+// event is a line of output.
 type event struct {
 	Msg       string `json:"msg"`
 	Level     string `json:"level"`
-	Status    any    `json:"status"` // a word of health, or the number of an HTTP answer
+	Status    any    `json:"status"` // a health status or an HTTP status
 	MessageID string `json:"message_id"`
 	Outcome   string `json:"outcome"`
 	Reason    string `json:"reason"`
@@ -102,7 +101,6 @@ type event struct {
 	raw       string
 }
 
-// attribute returns any attribute as text.
 func (e *event) attribute(key string) string {
 	all := map[string]any{}
 	if json.Unmarshal([]byte(e.raw), &all) != nil || all[key] == nil {
@@ -111,11 +109,10 @@ func (e *event) attribute(key string) string {
 	return fmt.Sprint(all[key])
 }
 
-// process is one running tendril.
 type process struct {
 	cmd    *exec.Cmd
-	output *testpeer.Output // all that it printed
-	stderr *testpeer.Output // what of that is no log line
+	output *testpeer.Output // complete
+	stderr *testpeer.Output // without log lines
 	exited chan struct{}
 
 	mu     sync.Mutex
@@ -123,14 +120,13 @@ type process struct {
 	news   chan struct{} // closed and replaced at each event
 }
 
-// start runs tendril with arguments and waits until it says that it started.
+// start runs tendril and waits until it has started.
 func start(t *testing.T, args ...string) (*process, event) {
 	t.Helper()
 	p := launch(t, args...)
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// startWith is start with variables of the environment.
 func startWith(t *testing.T, env []string, args ...string) (*process, event) {
 	t.Helper()
 	p := launchWith(t, env, args...)
@@ -147,7 +143,6 @@ func launchWith(t *testing.T, env []string, args ...string) *process {
 	return launchIn(t, "", env, args...)
 }
 
-// launchIn is launchWith in a folder; "" means this one.
 func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
 	cmd := program(t, args...)
@@ -155,8 +150,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// launchCommand starts a command that becomes tendril, with the variables of its environment added to those that every
-// tendril here gets.
+// launchCommand starts a command that becomes tendril, with the default environment variables added.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -176,7 +170,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // it may have something to say
+			p.cmd.Process.Signal(syscall.SIGTERM) // it may print something
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):
@@ -210,7 +204,7 @@ func (p *process) read(out io.Reader) {
 	close(p.exited)
 }
 
-// await returns the first event, past or coming, that is wanted.
+// await returns the first matching event, past or future.
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())
@@ -233,7 +227,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// waitsFor is how long to wait for what should happen: less where a change of the code may keep it from happening.
+// waitsFor limits waits. It is shorter for mutants, which may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second
@@ -241,7 +235,6 @@ func waitsFor() time.Duration {
 	return time.Minute
 }
 
-// count returns how many events so far are wanted.
 func (p *process) count(wanted func(event) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,13 +247,11 @@ func (p *process) count(wanted func(event) bool) int {
 	return n
 }
 
-// kill is kill -9.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// terminate sends TERM and returns the exit status.
 func (p *process) terminate(t *testing.T) int {
 	t.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -273,14 +264,12 @@ func (p *process) terminate(t *testing.T) int {
 	}
 }
 
-// client is the AWS SDK as a producer would use it, without retries, so that
-// an acknowledged send is one that this very call saw acknowledged.
+// client returns an AWS SDK client without retries, so that each acknowledgement belongs to a single call.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-		// A transport of its own: closing a test server closes the idle
-		// connections of the default one, whoever uses them.
+		// Use a separate transport: closing a test server closes the default transport's idle connections.
 		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	})
 }
@@ -294,7 +283,6 @@ func createQueue(t *testing.T, c *sqs.Client, name string, attrs map[string]stri
 	return *out.QueueUrl
 }
 
-// attributes returns all attributes of a queue.
 func attributes(ctx context.Context, t *testing.T, c *sqs.Client, url string) map[string]string {
 	t.Helper()
 	out, err := c.GetQueueAttributes(ctx,

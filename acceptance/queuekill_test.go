@@ -19,9 +19,8 @@ import (
 
 type sqsAttribute = types.QueueAttributeName
 
-// TestKilledQueueLosesNoAcknowledgedSend kills `tendril serve` with SIGKILL at
-// random moments under eight producers. Every send that was acknowledged must
-// be in the queue at the end, with its own body.
+// Kills `tendril serve` at random moments while eight producers send. In the end, every acknowledged message is in
+// the queue, unmodified.
 func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	resume(t)
 	kills, enough := testpeer.Size(50, 300), testpeer.Size(100_000, 300_000)
@@ -68,11 +67,11 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	}
 }
 
-// producers send in tens as fast as they are answered, through every crash.
+// producers send batches of ten as fast as possible, across crashes.
 type producers struct {
 	acked atomic.Int64
 	news  chan struct{}
-	log   losscheck.Log // by id and body
+	log   losscheck.Log // by ID and body
 }
 
 func startProducers(t *testing.T, n int, endpoint, queueURL string) (*producers, func()) {
@@ -97,7 +96,7 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 		}
 		out, err := c.SendMessageBatch(ctx, in)
 		if err != nil {
-			select { // the queue is down: give it a moment
+			select { // the queue is down
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -116,10 +115,9 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 	}
 }
 
-// wait returns after the next acknowledgement.
 func (ps *producers) wait() { <-ps.news }
 
-// drain receives and deletes everything and counts the messages by id and body.
+// drain receives and deletes everything and counts messages by ID and body.
 func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]int {
 	t.Helper()
 	got := map[string]int{}

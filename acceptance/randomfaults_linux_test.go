@@ -29,20 +29,19 @@ import (
 
 const (
 	faultsQueue       = "jobs"
-	faultsReceives    = 60 // of a message before it is dead-lettered
-	faultsConnections = 10 // of each worker
+	faultsReceives    = 60 // before dead-lettering
+	faultsConnections = 10 // per worker
 )
 
-// faultKind is one fault of the fault table in docs/reliability.md.
+// faultKind is a fault of the table in docs/reliability.md.
 type faultKind struct {
 	row, name string
-	// harmless faults have nothing worked on twice: what is in flight at them is not counted.
+	// harmless faults cause no repeated processing, so messages in flight are not counted.
 	harmless bool
-	// begin chooses what the fault befalls, and returns the fault; nil when all of that has one already.
+	// begin chooses a target and returns the fault, or nil if all targets have one already.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
 }
 
-// faultKinds are the faults of running processes.
 var faultKinds = []faultKind{
 	{"A1", "kill -9 of a worker", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
 		return w.during(w.worker(), k, func(s *server) { s.kill(w.t) })
@@ -134,33 +133,29 @@ var faultKinds = []faultKind{
 	}},
 }
 
-// onQueue is a fault between one of the workers and the queue.
 func onQueue(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
 	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
 		return w.network([]*faultProxy{w.externalQueue, w.bundledQueue}[w.random.IntN(2)], k, plan, lasts)
 	}
 }
 
-// onProducer is a fault between the producer and the queue.
 func onProducer(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
 	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
 		return w.network(w.producerQueue, k, plan, lasts)
 	}
 }
 
-// onApp is a fault between a worker and its app.
 func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
 	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
 		return w.network(w.externalApp, k, plan, lasts)
 	}
 }
 
-// TestRandomFaultsKeepTheLedger runs a `tendril serve`, two `tendril up` that share its queue, their apps and a
-// producer under random faults: kills and standstills of any process, every fault of the network between them,
-// deployments and reloads, a disk that refuses writes and a lack of descriptors, several at once. At the end each
-// message that was sent is done, dead-lettered or in the queue, and nothing was worked on twice but what was in flight
-// at a fault. The ordinary form has each fault once. TENDRIL_SEED repeats the choices of a run, and
-// TENDRIL_RANDOM_FAULTS sets how long the long form takes.
+// Runs `tendril serve`, two `tendril up` that share its queue, their apps and a producer under random, overlapping
+// faults: kills and pauses of any process, network faults, deployments and reloads, a disk that refuses writes, and a
+// lack of descriptors. In the end each message is done, dead-lettered or in the queue, and only messages in flight
+// during a fault were processed twice. The ordinary form has each fault once. TENDRIL_SEED repeats the choices of a
+// run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -181,8 +176,8 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// TestEachFaultKeepsTheLedger is TestRandomFaultsKeepTheLedger with one fault again and again, each in a world of its
-// own. TENDRIL_EACH_FAULT sets for how long; without it only a run of the night has it.
+// Like TestRandomFaultsKeepTheLedger with one fault repeated, each in its own world. TENDRIL_EACH_FAULT sets the
+// duration; by default the test runs at night only.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)
@@ -196,7 +191,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 		t.Run(k.row+" "+k.name, func(t *testing.T) {
 			resume(t)
 			visibility := 4 * time.Second
-			if k.harmless { // as long as the queue is back before its messages are
+			if k.harmless { // if the queue is back before its messages become visible
 				visibility = 20 * time.Second
 			}
 			w := newFaultyWorld(t, visibility)
@@ -209,7 +204,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// faultyWorld is a queue, two workers with their apps, a producer, and what befalls them.
+// faultyWorld is a queue, two workers with their apps, a producer, and their faults.
 type faultyWorld struct {
 	t      *testing.T
 	seed   uint64
@@ -218,32 +213,31 @@ type faultyWorld struct {
 
 	visibility time.Duration
 	queue      *server // tendril serve
-	external   *server // tendril up, with an app of the test
-	bundled    *server // tendril up, with an app of its own
-	url        string  // of the queue, without a fault
-	// Between the workers, the producer and the queue, and between a worker and the external app.
+	external   *server // tendril up with an app in the test
+	bundled    *server // tendril up with its own app
+	url        string  // queue URL without faults
+	// Connections of the workers and the producer to the queue, and of a worker to the external app.
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
-	journal                                                 string // of the app of the bundle
-	version                                                 int    // of the bundle, the last one that was deployed
+	journal                                                 string // of the bundle's app
+	version                                                 int    // last deployed version of the bundle
 
 	mu       sync.Mutex
-	done     map[string]int // by the external app: message id -> times
-	corrupt  int            // bodies that are not as sent
+	done     map[string]int // by the external app: message ID to count
+	corrupt  int            // modified bodies
 	acked    map[string]string
-	unknown  int // sends of which the outcome is unknown
-	refused  int // sends that were refused
-	inFlight int // the last known number
+	unknown  int // sends with unknown outcome
+	refused  int
+	inFlight int // last known number
 	opened   map[*faultWindow]bool
 	windows  []*faultWindow
 	counts   map[string]int // faults by name
-	// networkFaults are the faults of requests, and requestsHit how many requests they hit.
+	// networkFaults counts faults of requests, requestsHit the affected requests.
 	networkFaults, requestsHit int
 }
 
-// faultWindow is the time of a fault.
 type faultWindow struct{ mostInFlight int }
 
-// server is a process that is started again with the same arguments after it was killed.
+// server is a process that is restarted with the same arguments after it was killed.
 type server struct {
 	name string
 	args []string
@@ -260,9 +254,9 @@ func (s *server) process() (*process, event) {
 	return s.p, s.started
 }
 
-// start starts the process, again and again while it cannot reach the queue, as a service manager does.
+// start starts the process, repeatedly while the queue is unreachable, like a service manager.
 func (s *server) start(t *testing.T) {
-	const queueUnreachable = 4 // the exit status
+	const queueUnreachable = 4 // exit status
 	for {
 		p := launch(t, s.args...)
 		if started, ok := p.awaitStart(t); ok {
@@ -279,7 +273,6 @@ func (s *server) start(t *testing.T) {
 	}
 }
 
-// awaitStart waits until the process has started; false when it ends before.
 func (p *process) awaitStart(t *testing.T) (started event, ok bool) {
 	for {
 		p.mu.Lock()
@@ -338,7 +331,7 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	return w
 }
 
-// run has the faults injected while the producer sends, and checks what has become of all messages then.
+// run injects faults while the producer sends, and then checks the outcome of all messages.
 func (w *faultyWorld) run(inject func(context.Context)) {
 	w.t.Logf("seed %d", w.seed)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -353,10 +346,8 @@ func (w *faultyWorld) run(inject func(context.Context)) {
 	w.check()
 }
 
-// worker returns one of the workers.
 func (w *faultyWorld) worker() *server { return []*server{w.external, w.bundled}[w.random.IntN(2)] }
 
-// bundle returns the next version of the app.
 func (w *faultyWorld) bundle(broken bool) string {
 	w.version++
 	files := map[string]string{"Procfile": appLine(w.journal, strconv.Itoa(w.version))}
@@ -366,7 +357,7 @@ func (w *faultyWorld) bundle(broken bool) string {
 	return writeBundle(w.t, files)
 }
 
-// work is the external app. Its messages say how long they take, or that they always fail.
+// work is the external app. A message determines its duration, or fails always.
 func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -380,7 +371,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		w.corrupt++
 		w.mu.Unlock()
 	}
-	time.Sleep(work) // also when the connection is gone: the work is done then, and nobody learns of it
+	time.Sleep(work) // even without a connection: the work is done, and the caller does not know
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent, known := w.acked[id]; known && sent != string(body) {
@@ -391,13 +382,12 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.done[id]++
-	fmt.Fprintln(rw, "done") // of which half can get lost
+	fmt.Fprintln(rw, "done") // half of it may get lost
 }
 
-// fails reports whether the apps refuse a message always.
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
 
-// produce sends at a steady rate. What is neither accepted nor refused may or may not be in the queue.
+// produce sends at a steady rate. A message that was neither accepted nor refused may or may not be in the queue.
 func (w *faultyWorld) produce(ctx context.Context) {
 	const perSecond = 60
 	c := client(w.producerQueue.URL)
@@ -438,7 +428,7 @@ func (w *faultyWorld) produce(ctx context.Context) {
 	}
 }
 
-// sampleInFlight notes how many messages are in flight, for the faults that are open.
+// sampleInFlight records the number of messages in flight for open faults.
 func (w *faultyWorld) sampleInFlight(ctx context.Context) {
 	for {
 		select {
@@ -459,7 +449,6 @@ func (w *faultyWorld) sampleInFlight(ctx context.Context) {
 	}
 }
 
-// numberInFlight asks the queue itself.
 func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -473,7 +462,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// open opens the window of a fault; the returned function closes it.
+// open opens a fault's window; the returned function closes it.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -508,7 +497,7 @@ func (w *faultyWorld) progress(ctx context.Context) {
 	}
 }
 
-// injectRandom begins a fault every two seconds or so, until the context ends, and returns when all have ended.
+// injectRandom injects a fault about every two seconds until ctx is done, and returns when all have ended.
 func (w *faultyWorld) injectRandom(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -524,7 +513,7 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// injectEach injects each fault once, in any order, several at once.
+// injectEach injects each fault once, in random order with overlaps.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -540,8 +529,7 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// injectOne injects one fault again and again, one after the other. What stands still does so for longer than the
-// visibility timeout.
+// injectOne injects one fault repeatedly. Pauses are longer than the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
@@ -554,7 +542,7 @@ func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	}
 }
 
-// wait waits for a random time, on average as long as the mean; false when the context ends before.
+// wait waits for a random time with the given mean; false if ctx is done first.
 func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -564,7 +552,6 @@ func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	}
 }
 
-// during returns a fault of a process.
 func (w *faultyWorld) during(s *server, k *faultKind, fault func(*server)) func() {
 	if !s.busy.TryLock() {
 		return nil
@@ -583,7 +570,6 @@ func (w *faultyWorld) during(s *server, k *faultKind, fault func(*server)) func(
 	}
 }
 
-// network returns a fault between two processes.
 func (w *faultyWorld) network(p *faultProxy, k *faultKind, plan faultPlan, lasts time.Duration) func() {
 	if !p.busy.TryLock() {
 		return nil
@@ -602,7 +588,7 @@ func (w *faultyWorld) network(p *faultProxy, k *faultKind, plan faultPlan, lasts
 	}
 }
 
-// limit lowers a limit of a process for a time.
+// limit temporarily lowers a limit of a process.
 func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Duration) {
 	p, _ := s.process()
 	var before unix.Rlimit
@@ -620,7 +606,7 @@ func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Durat
 	}
 }
 
-// deployment returns the deployment of a new version, which may be a broken one.
+// deployment returns the deployment of a new, possibly broken version.
 func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 	dir, want := w.bundle(broken), http.StatusOK
 	if broken {
@@ -630,7 +616,7 @@ func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 		_, started := s.process()
 		status, answer, err := tryDeploy(w.t.Context(), s.args[4], started, dir)
 		for began := time.Now(); status == http.StatusConflict && time.Since(began) < 30*time.Second; {
-			time.Sleep(200 * time.Millisecond) // an app that was killed is still being replaced
+			time.Sleep(200 * time.Millisecond) // a killed app is still being replaced
 			status, answer, err = tryDeploy(w.t.Context(), s.args[4], started, dir)
 		}
 		if err != nil || status != want {
@@ -639,7 +625,6 @@ func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 	})
 }
 
-// stopFor has the process stand still.
 func (s *server) stopFor(d time.Duration) {
 	p, _ := s.process()
 	p.cmd.Process.Signal(syscall.SIGSTOP)
@@ -655,13 +640,13 @@ func (s *server) kill(t *testing.T) {
 
 func (s *server) restart(t *testing.T) {
 	p, _ := s.process()
-	if code := p.terminate(t); code != 0 && code != 3 { // 3: work that hung was given up
+	if code := p.terminate(t); code != 0 && code != 3 { // 3: hanging work was abandoned
 		t.Errorf("%s: exit status %d after TERM", s.name, code)
 	}
 	s.start(t)
 }
 
-// check waits until everything is done, and holds the ledger against what was sent.
+// check waits until everything is done, and compares the ledger with the messages sent.
 func (w *faultyWorld) check() {
 	t := w.t
 	healed := time.Now()
@@ -672,13 +657,13 @@ func (w *faultyWorld) check() {
 		if len(missing) > 0 {
 			recovered = time.Since(healed)
 		}
-		// What was worked on without an answer that arrived comes again after its visibility timeout.
+		// Messages without an arrived answer come again after their visibility timeout.
 		if len(missing) == 0 && time.Since(healed) > w.visibility+3*time.Second || time.Since(healed) > 2*time.Minute {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if testpeer.Nightly() { // then those that always fail get all their receives
+	if testpeer.Nightly() { // includes messages that always fail
 		w.awaitEmpty()
 	}
 	for _, s := range []*server{w.external, w.bundled, w.queue} {
@@ -739,7 +724,7 @@ func (w *faultyWorld) check() {
 	for _, window := range w.windows {
 		bound += window.mostInFlight
 	}
-	bound += w.externalApp.count() // each of them may have lost an answer of the app
+	bound += w.externalApp.count() // each may have lost an answer
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(w.counts)) {
 		faults = append(faults, fmt.Sprintf("%s %d", name, w.counts[name]))
@@ -769,7 +754,7 @@ func (w *faultyWorld) check() {
 	}
 }
 
-// timesDone returns how often each message was worked on to its end, by both apps.
+// timesDone counts completions of each message in both apps.
 func (w *faultyWorld) timesDone() map[string]int {
 	times, _ := readJournal(w.t, w.journal)
 	w.mu.Lock()
@@ -780,7 +765,7 @@ func (w *faultyWorld) timesDone() map[string]int {
 	return times
 }
 
-// notDone returns the messages that were accepted and should be done.
+// notDone returns accepted messages that are not done yet.
 func (w *faultyWorld) notDone() (missing []string) {
 	times := w.timesDone()
 	for id, body := range w.acked {

@@ -21,25 +21,23 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// What becomes of the work when nobody reads what tendril prints: the reader of a
-// pipeline dies of the Ctrl-C that was meant for tendril, or a pager, or a log
-// driver, stands still.
+// The reader of tendril's output stops reading: in a pipeline it dies from the Ctrl-C meant for tendril, or a pager
+// or log driver stalls.
 
-// piped is a tendril whose standard output is a pipe.
+// piped is a tendril with a pipe as standard output.
 type piped struct {
 	cmd           *exec.Cmd
-	out           *bufio.Reader // what comes through the pipe
+	out           *bufio.Reader // reading end
 	started       event
 	dir, journal  string
-	noise, silent string // files: the app prints once the first is there, and makes the second after it
+	noise, silent string // the app prints once the first file exists, and then creates the second
 	exited        chan struct{}
 }
 
-// noiseLines are printed by the app, 8 KB each: more than a pipe and tendril hold.
+// noiseLines of 8 KB exceed the capacity of a pipe and of tendril.
 const noiseLines = 900
 
-// pipe starts tendril, which is given its standard output by connect. It reads
-// until the app is ready and not further.
+// pipe starts tendril with the output returned by connect, and reads until the app is ready.
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +76,6 @@ func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *p
 	return p
 }
 
-// osPipe makes the pipe that the test itself reads.
 func osPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -89,7 +86,7 @@ func osPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// stallable is a pipe for both outputs, which the test reads or does not.
+// stallable uses a pipe for both outputs.
 func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	t.Helper()
 	r, w := osPipe(t)
@@ -101,8 +98,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// fill has the app print more than a pipe, and tendril, hold. That the app gets
-// rid of it shows that it does not wait for the reader either.
+// fill makes the app print more than a pipe and tendril hold. The app must not block on the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -118,7 +114,6 @@ func (p *piped) fill(t *testing.T) {
 	}
 }
 
-// ends waits for the exit status.
 func (p *piped) ends(t *testing.T, within time.Duration) int {
 	t.Helper()
 	began := time.Now()
@@ -131,8 +126,7 @@ func (p *piped) ends(t *testing.T, within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// drained checks that an end was in order: the jobs were done once each, and
-// nothing is left that tells of a running environment.
+// drained checks for a clean shutdown: each job is done once, and no files of a running environment are left.
 func (p *piped) drained(t *testing.T, ids ...string) {
 	t.Helper()
 	times, _ := readJournal(t, p.journal)
@@ -148,13 +142,12 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// worksAndDrains has jobs done with the output that nobody takes, and TERM drain within
-// a time.
+// worksAndDrains checks that jobs are done without a reader, and that TERM drains in time.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
-	eventually(t, "the short job is done", func() bool { // else it could be the one that is in flight below
+	eventually(t, "the short job is done", func() bool { // so that it is not confused with the job in flight below
 		times, _ := readJournal(t, p.journal)
 		return times[before] > 0
 	})
@@ -167,8 +160,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// TestCtrlCInAPipelineDrains: 'tendril up app 2>&1 | cat', and Ctrl-C: the terminal
-// sends it to both, cat dies of it at once, and tendril drains.
+// 'tendril up app 2>&1 | cat' and Ctrl-C: the terminal signals both, cat exits immediately, and tendril drains.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -201,7 +193,6 @@ func TestCtrlCInAPipelineDrains(t *testing.T) {
 	p.drained(t, id)
 }
 
-// TestReaderThatHangsUpCostsNoWork: the reader ends by itself while jobs go on.
 func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	t.Parallel()
 	p, r := stallable(t)
@@ -209,16 +200,14 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	p.worksAndDrains(t, 20*time.Second)
 }
 
-// TestStalledReaderHoldsNothingUp: jobs are done while nobody reads, TERM drains,
-// and the end does not wait for the reader.
+// Jobs are done without a reader, TERM drains, and exiting does not wait for the reader.
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
 	p.worksAndDrains(t, 10*time.Second)
 }
 
-// TestStalledReaderAndASecondSignal: with a job that never ends; the error that
-// tendril ends with finds no reader either.
+// With a job that never ends; the final error has no reader either.
 func TestStalledReaderAndASecondSignal(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t, "--app-grace", "1s")
@@ -229,7 +218,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // an echo of the first is not a second one
+	case <-time.After(time.Second): // an echo of the first signal does not count as a second one
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {
@@ -238,8 +227,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// TestReaderThatReadsAgainLearnsWhatItMissed: lines are whole, and one says how
-// many are missing; those of the end are there.
+// Lines are whole, one reports the number of missing lines, and the last lines are present.
 func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -249,7 +237,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 		rest, _ := io.ReadAll(p.out)
 		read <- rest
 	}()
-	id := sendBody(t, p.started, "2s of work") // a busy machine looks less often than every 100 ms
+	id := sendBody(t, p.started, "2s of work") // a busy machine polls slowly
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 20*time.Second); code != 0 {
@@ -284,7 +272,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Logf("%d lines of noise, %d missing, the last line: %s", noise, missing, last)
 }
 
-// TestShortCommandsEndWithTheirReader, of SIGPIPE and without a word, as is usual.
+// They exit by SIGPIPE without a message.
 func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -299,8 +287,7 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// TestExportReturnsMessagesThatNobodyReads: messages of Amazon SQS that an export holds are
-// there for others once its reader went away.
+// An export releases its Amazon SQS messages when its reader disconnects.
 func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

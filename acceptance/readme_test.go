@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestReadmeCommands runs what the README's first two commands run, on other ports: thumbnails are made from queued
-// jobs, and from one of the reader's own. They work for root and for any other user.
+// Runs the README's first two commands on other ports, as root and as another user: thumbnails are created from
+// queued jobs, including one sent by the reader.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`
@@ -44,7 +44,7 @@ func TestReadmeCommands(t *testing.T) {
 			data := filepath.Join(dir, "data")
 			p := tt.start(t, dir, "up", "examples/thumbnails", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
 				"127.0.0.1:0", "--port", testpeer.FreePort(t))
-			// A minute may begin meanwhile, and with it the example's periodic task: what counts is pictures.
+			// The example's periodic task may run in the meantime, so count pictures.
 			p.await(t, "24 thumbnails were made", func(e event) bool {
 				return e.Msg == "settled" && e.Outcome == "done" && countThumbnails(t, dir) >= 24
 			})
@@ -81,7 +81,7 @@ func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	return launchCommand(t, exec.Command("unshare", append(command, args...)...))
 }
 
-// cloneOfThumbnails is a folder with what the README's first command needs of a clone.
+// cloneOfThumbnails returns a folder with the parts of a clone needed by the README's first command.
 func cloneOfThumbnails(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -104,7 +104,6 @@ func cloneOfThumbnails(t *testing.T) (dir string) {
 	return dir
 }
 
-// countThumbnails counts the pictures that the example has made.
 func countThumbnails(t *testing.T, dir string) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "examples/thumbnails/out/0*.png"))

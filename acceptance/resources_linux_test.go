@@ -26,10 +26,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// ownMounts moves this goroutine, and what it starts, into a mount namespace of its own.
+// ownMounts moves this goroutine and its child processes into a new mount namespace.
 func ownMounts(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // and never back: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNS); err == nil {
 		err = unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 		if err != nil {
@@ -42,8 +42,8 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// TestFullDiskLosesNothing fills a small disk with messages: sends are refused then, deliveries and deletes go on, and
-// sends are accepted again without a restart. On a disk that is read-only tendril says so and ends.
+// While a small disk is full, sends are refused, but deliveries and deletes continue; afterwards sends work without a
+// restart. On a read-only disk tendril reports the error and exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -121,7 +121,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
-// TestNameOfTheQueueFailsAndMoves takes the name of the queue's server away, and gives it another address then.
+// The host name of the queue's server cannot be resolved, and later resolves to a different address.
 func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -164,7 +164,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 	is("")
 	first.Close()
 	sendMany(t, c, url, 20)
-	time.Sleep(8 * time.Second) // longer than names are remembered
+	time.Sleep(8 * time.Second) // longer than DNS caching
 	if app.mu.Lock(); len(app.done) > 20 {
 		t.Errorf("%d messages were done without a name for the queue", len(app.done)-20)
 	}
@@ -186,8 +186,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// TestFewPortsAreNotTheAppsFailure: connections that cannot be made because the machine has no port left cost no
-// message a receive.
+// Connections that fail because the machine has no free port do not count as receives.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -209,7 +208,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	p, _ := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:20002", "--console", "127.0.0.1:20003", "--name",
 		"jobs", "--target", app.URL, "--http-connections", strconv.Itoa(connections), "--max-retries", "2",
 		"--error-visibility-timeout", "1")
-	// A command of this thread is in the network of the test, and its HTTP client would not be.
+	// Commands of this thread are in the test's network, while its HTTP client may not be.
 	send := exec.Command(binary, "send", "--data-dir", dir, "--ndjson")
 	send.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true")
 	send.Stdin = strings.NewReader(strings.Repeat("{\"body\": \"work\"}\n", messages))
@@ -228,7 +227,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 		connections, ports, app.repeats())
 }
 
-// memoryGroup makes a control group with so much memory, and returns its folder; it ends with the test.
+// memoryGroup creates a control group with a memory limit, removed at the end of the test.
 func memoryGroup(t *testing.T, bytes int) (dir string) {
 	t.Helper()
 	for _, kind := range []struct{ root, limit, swap string }{
@@ -236,7 +235,7 @@ func memoryGroup(t *testing.T, bytes int) (dir string) {
 		{"/sys/fs/cgroup", "memory.max", "memory.swap.max"},
 	} {
 		if dir = controlGroup(t, kind.root, kind.limit, strconv.Itoa(bytes)); dir != "" {
-			_ = os.WriteFile(filepath.Join(dir, kind.swap), []byte("0"), 0o644) // where there is swap
+			_ = os.WriteFile(filepath.Join(dir, kind.swap), []byte("0"), 0o644) // if there is swap
 			return dir
 		}
 	}
@@ -244,7 +243,6 @@ func memoryGroup(t *testing.T, bytes int) (dir string) {
 	return ""
 }
 
-// startInGroup is start in a control group.
 func startInGroup(t *testing.T, group string, args ...string) (*process, event) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"/cgroup.procs && exec "$@"`, group,
@@ -253,8 +251,8 @@ func startInGroup(t *testing.T, group string, args ...string) (*process, event) 
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// TestLittleMemory: large bodies with many connections stay within the memory of a small machine, and an app that takes
-// all of it is killed and started again, while only its message is dead-lettered.
+// Large bodies over many connections fit in the memory of a small machine. An app that exhausts it is killed and
+// restarted, and only its message is dead-lettered.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -299,8 +297,8 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// TestBacklogOfLargeMessagesDrainsInLittleMemory: 300 messages of 1 MiB wait, and producers send more, while tendril has
-// the memory that the shipped sidecar requests and 50 connections. No process is killed, and no message is posted twice.
+// 300 waiting messages of 1 MiB, and more being sent, drain within the memory requested by the shipped sidecar with
+// 50 connections. No process is killed, and no message is posted twice.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -335,7 +333,7 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 		"processes killed 0", messages, producers*more, mebibytes)
 }
 
-// sidecarMemory is how many MiB the shipped sidecar requests.
+// sidecarMemory returns the memory requested by the shipped sidecar in MiB.
 func sidecarMemory(t *testing.T) int {
 	t.Helper()
 	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
@@ -346,18 +344,17 @@ func sidecarMemory(t *testing.T) int {
 	if request == nil {
 		t.Fatal("the shipped sidecar requests no memory")
 	}
-	mebibytes, _ := strconv.Atoi(string(request[1])) // digits
+	mebibytes, _ := strconv.Atoi(string(request[1]))
 	return mebibytes
 }
 
-// sendLarge sends a message of 1 MiB.
 func sendLarge(t *testing.T, to event, name string) error {
 	body := name + strings.Repeat("x", 1<<20-len(name))
 	_, err := client(to.Endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &to.QueueURL, MessageBody: &body})
 	return err
 }
 
-// fillWithLargeMessages leaves messages in the queue jobs of a data directory.
+// fillWithLargeMessages adds messages to the queue jobs of a data directory.
 func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	t.Helper()
 	p, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
@@ -370,8 +367,7 @@ func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	p.terminate(t)
 }
 
-// TestReceiversOfLargeMessagesFitInLittleMemory: 50 programs receive ten messages of 1 MiB at a time over the queue
-// endpoint. They get fewer at once, and all in the end.
+// 50 programs receive ten messages of 1 MiB at a time from the endpoint. They get fewer per call, but finally all.
 func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	t.Parallel()
 	const messages, receivers = 150, 50
@@ -390,7 +386,7 @@ func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 					VisibilityTimeout: 600, WaitTimeSeconds: 1})
 				var api smithy.APIError
 				if errors.As(err, &api) && strings.Contains(api.ErrorCode(), "Throttled") {
-					continue // an SDK with retries tries again
+					continue // SDKs with retries try again
 				}
 				if err != nil {
 					t.Errorf("receiving: %v", err)
@@ -409,7 +405,6 @@ func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	}
 }
 
-// TestTooLittleMemoryIsRefused with the number that is needed.
 func TestTooLittleMemoryIsRefused(t *testing.T) {
 	t.Parallel()
 	group := memoryGroup(t, 32<<20)
@@ -421,8 +416,8 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestLittleCPU gives tendril a fiftieth of a processor while the app works for longer than the visibility timeout:
-// messages stay hidden.
+// tendril has a fiftieth of a processor while the app works for longer than the visibility timeout. Messages stay
+// hidden.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -460,7 +455,7 @@ func TestLittleCPU(t *testing.T) {
 		"lost 0, worked on again 0", messages, throttled)
 }
 
-// cpuGroup makes a control group with so many per cent of a processor, and returns its folder; it ends with the test.
+// cpuGroup creates a control group with a CPU limit, removed at the end of the test.
 func cpuGroup(t *testing.T, percent int) (dir string) {
 	t.Helper()
 	const period = 100_000 // microseconds
@@ -477,14 +472,14 @@ func cpuGroup(t *testing.T, percent int) (dir string) {
 	return ""
 }
 
-// controlGroup makes a control group with a setting; "" when that cannot be.
+// controlGroup creates a control group with a setting; "" if that is impossible.
 func controlGroup(t *testing.T, root, file, text string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(root, fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	if os.Mkdir(dir, 0o755) != nil {
 		return ""
 	}
-	t.Cleanup(func() { // its processes end meanwhile
+	t.Cleanup(func() { // once its processes have exited
 		for range 100 {
 			if os.Remove(dir) == nil {
 				return

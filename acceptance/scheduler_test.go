@@ -18,14 +18,13 @@ import (
 	"tendril/queue"
 )
 
-// instance is the other process of the leaders' test: it takes part in the
-// election and enqueues the ticks when it leads. Its role says where.
+// instance is a process of the leader tests: it takes part in the election and enqueues ticks while it leads.
 type instance struct {
 	endpoint, name, queue string
-	missedLog             string // the file to which it adds the times that it reports as missed
+	missedLog             string // records the times reported as missed
 }
 
-// play plays the role, until TERM; known is false when there is no such role.
+// play plays a role until TERM. It returns false for an unknown role.
 func play(role string) (known bool, err error) {
 	i := instance{
 		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),
@@ -71,7 +70,7 @@ func (i instance) run(store leader.Store, runs func(periodic.Leadership) periodi
 	return errors.Join(<-done, <-done)
 }
 
-// skipped notes each time that was reported as missed.
+// skipped records times reported as missed.
 func (i instance) skipped(s periodic.Skipped) {
 	if s.Reason != periodic.ReasonMissed {
 		return
@@ -90,10 +89,10 @@ func (i instance) skipped(s periodic.Skipped) {
 	}
 }
 
-// scope names the records of the leaders' test.
+// scope names the records of the leader tests.
 var scope = registry.Scope{Name: leaseName, Lease: leaseName}
 
-// openAmazon opens table and queue where the SDK's variables say.
+// openAmazon opens the table and queue in the SDK's environment variables.
 func openAmazon(name string) (*aws.Table, *sender, error) {
 	table, err := aws.OpenTable(context.Background(), amazonTable, nil)
 	if err != nil {
@@ -106,7 +105,6 @@ func openAmazon(name string) (*aws.Table, *sender, error) {
 	return table, &sender{sqs: sqs, name: name}, nil
 }
 
-// sender sends to a queue of Amazon's.
 type sender struct {
 	sqs  *aws.SQS
 	name string

@@ -12,12 +12,11 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestAppOfTheSameUserCannotReadTheSigningKeyInMemory: an app that runs as the user that tendril runs as, who is not
-// root, finds the key in no process's environment.
+// An app running as tendril's user, other than root, does not find the key in any process's environment.
 func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	const user = 65106 // if this is root
+	const user = 65106 // if the test runs as root
 	dir, data := t.TempDir(), t.TempDir()
 	const app = "web: for name in /proc/[0-9]*; do" +
 		" { cat $name/environ; head -c 1 $name/mem; ls $name/fd; } >/tmp/$$ 2>/dev/null;" +
@@ -50,7 +49,6 @@ func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	}
 }
 
-// openTo gives a folder of the test to a user.
 func openTo(t *testing.T, dir string, user int) {
 	t.Helper()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {

@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// seenByObserver is what the app of these tests writes down, one line of JSON each.
+// seenByObserver is an event recorded by the app, one line of JSON each.
 type seenByObserver struct {
 	Event     string // start, post, done or term
 	Version   string
@@ -32,12 +32,12 @@ type seenByObserver struct {
 	Env       []string
 	URI, Body string
 	From      string
-	Port      string // of the daemon's end of the connection
+	Port      string // the daemon's port of the connection
 	Header    http.Header
 }
 
-// observer is an app that writes down what it sees. It refuses "refuse", dies of "crash", and works on a body that is a
-// time for as long. TERM has it finish its requests.
+// observer is an app that records events. It refuses "refuse", crashes on "crash", and works for the duration in the
+// body. On TERM it finishes its requests.
 func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -46,7 +46,7 @@ func observer() error {
 	write := func(s seenByObserver) {
 		s.Version, s.PID, s.Parent, s.UID = os.Getenv("WITNESS_VERSION"), os.Getpid(), os.Getppid(), os.Getuid()
 		line, _ := json.Marshal(s)
-		journal.Write(append(line, '\n')) // one write each
+		journal.Write(append(line, '\n')) // atomic
 	}
 	write(seenByObserver{Event: "start", Env: os.Environ()})
 	fmt.Println("the observer begins")
@@ -86,7 +86,7 @@ func observer() error {
 	}
 }
 
-// observerLine is the line of a Procfile that runs the observer.
+// observerLine returns a Procfile line that runs the observer.
 func observerLine(journal, version string) string {
 	return fmt.Sprintf("web: ACCEPTANCE_ROLE=observer WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
 		os.Args[0])
@@ -110,7 +110,6 @@ func readObserver(t *testing.T, journal string) (all []seenByObserver) {
 	return all
 }
 
-// awaitObserver waits until the app has recorded the wanted line n times.
 func awaitObserver(t *testing.T, journal, what string, n int, wanted func(seenByObserver) bool) (found []seenByObserver) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -131,7 +130,7 @@ func matches(t *testing.T, text, pattern string) {
 	}
 }
 
-// exampleCron is the file of the document.
+// exampleCron is the example in AWS's documentation.
 const exampleCron = `version: 1
 cron:
  - name: "backup-job"
@@ -142,7 +141,7 @@ cron:
    schedule: "0 23 * * *"
 `
 
-// TestSentencesBundle: an environment that is made from a source bundle, with a queue of its own.
+// An environment from a source bundle, with its own queue.
 func TestSentencesBundle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -66,7 +66,7 @@ func (g *scalingGroup) requested() []int {
 	return append([]int(nil), g.sizes...)
 }
 
-// TestSentencesScaling: the CPU decides how many instances an Auto Scaling group has, between two thresholds.
+// The CPU determines the size of an Auto Scaling group, between two thresholds.
 func TestSentencesScaling(t *testing.T) {
 	t.Parallel()
 	up := func(t *testing.T, group *scalingGroup, args ...string) *process {
@@ -77,7 +77,7 @@ func TestSentencesScaling(t *testing.T) {
 			"--scale-period", "2s", "--scale-cooldown", "0s", "--leader", "local", "--verbose"}, args...)...)
 		return p
 	}
-	busy := func(stop <-chan struct{}) { // so that the machine's CPU is in use
+	busy := func(stop <-chan struct{}) { // uses the machine's CPU
 		for stopped := false; !stopped; {
 			select {
 			case <-stop:
@@ -108,7 +108,7 @@ func TestSentencesScaling(t *testing.T) {
 		group.desired = 3
 		p := up(t, group, "--scale-lower-threshold", "200", "--scale-upper-threshold", "1000",
 			"--scale-lower-breach-scale-increment=-2")
-		row(t, "A52", func(t *testing.T) { // with several instances the CPU of one does not say enough: see A53
+		row(t, "A52", func(t *testing.T) { // with several instances, the CPU of one is not sufficient: see A53
 			p.await(t, "why the group does not shrink, or that it does", func(e event) bool {
 				return len(group.requested()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
 			})
@@ -130,12 +130,12 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
-// dynamo is a table of DynamoDB that knows the calls about leases.
+// dynamo is a DynamoDB table that supports the calls for leases.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
 	items  map[string]map[string]any
-	writes []string // who wrote a lease
+	writes []string // owners of written leases
 }
 
 func newDynamo(t *testing.T) *dynamo {
@@ -208,7 +208,7 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// TestSentencesElection: instances that write to one DynamoDB table elect a leader.
+// Instances with the same DynamoDB table elect a leader.
 func TestSentencesElection(t *testing.T) {
 	t.Parallel()
 	table := newDynamo(t)
@@ -261,7 +261,7 @@ func TestSentencesElection(t *testing.T) {
 	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
 }
 
-// TestSentencesDueTask takes up to a minute: a task is due then. Two instances share the queue and its registry.
+// Takes up to a minute until a task is due. Two instances share the queue and its registry.
 func TestSentencesDueTask(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef-token"
@@ -277,7 +277,7 @@ func TestSentencesDueTask(t *testing.T) {
 	for i := range 2 {
 		all[i] = newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
 		startWith(t, []string{"TENDRIL_REGISTRY_TOKEN=" + token}, "up", "--queue-url", q.watched, "--target", all[i].URL, "--console",
-			"off", "--cron", cron, "--registry-insecure") // which watch answers for
+			"off", "--cron", cron, "--registry-insecure") // answered by watch
 	}
 	ticks := func() (list []posted) {
 		for _, app := range all {
@@ -293,14 +293,14 @@ func TestSentencesDueTask(t *testing.T) {
 	for deadline := due.Add(waitsFor()); len(ticks()) == 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // in which another run could come
+	time.Sleep(time.Second) // time for a second run
 	got := ticks()
 	row(t, "A38", func(t *testing.T) {
 		if len(got) == 0 || got[0].location != "/tick" || len(q.receipts("elasticbeanstalk scheduled job")) != 1 {
 			t.Fatalf("the runs of the task are %v", got)
 		}
 	})
-	row(t, "A39", func(t *testing.T) { // one of the two instances worked on the one message
+	row(t, "A39", func(t *testing.T) { // one of the two instances processed the message
 		if len(got) != 1 {
 			t.Errorf("the task ran %d times", len(got))
 		}
@@ -310,14 +310,14 @@ func TestSentencesDueTask(t *testing.T) {
 			t.Fatalf("the runs of the task are %v, and it was due at %v", got, due)
 		}
 	})
-	row(t, "B10", func(t *testing.T) { // the run is a message like any other
+	row(t, "B10", func(t *testing.T) { // a run is an ordinary message
 		if len(got) == 0 || got[0].header.Get("X-Aws-Sqsd-Queue") != "jobs" {
 			t.Fatalf("the runs of the task are %v", got)
 		}
 	})
 }
 
-// TestSentencesRestarts: crashes that are farther apart than the window do not add up, those within do.
+// Only crashes within the window add up.
 func TestSentencesRestarts(t *testing.T) {
 	t.Parallel()
 	t.Run("apart", func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestSentencesRestarts(t *testing.T) {
 			})
 		}
 	})
-	t.Run("ended", func(t *testing.T) { // exit status 0 of a worker is no crash
+	t.Run("ended", func(t *testing.T) { // exit status 0 of a worker is not a crash
 		t.Parallel()
 		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
 			"once: echo begun; exit 0\n"})
@@ -366,7 +366,7 @@ func TestSentencesRestarts(t *testing.T) {
 	})
 }
 
-// TestSentencesUser: the app runs as another user, and a server answers health checks beside it.
+// The app runs as a different user, next to a server that answers health checks.
 func TestSentencesUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

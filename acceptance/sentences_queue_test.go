@@ -18,8 +18,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSentencesCapacity: messages come when there is capacity for them, one that SQS gives out again is not worked on
-// twice, and what may be in work at once is bounded.
+// Messages are received when there is capacity, redelivered ones are not processed twice, and the number in flight is
+// limited.
 func TestSentencesCapacity(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -39,11 +39,11 @@ func TestSentencesCapacity(t *testing.T) {
 	q.up(t, app, "--http-connections", "2")
 	q.put(t, "a", "b", "c", "d", "e", "f")
 	app.await(t, "two are in work", func(all []posted) bool { return len(all) >= 2 })
-	time.Sleep(700 * time.Millisecond) // in which more could come
+	time.Sleep(700 * time.Millisecond) // time for more to arrive
 	held := attributes(t.Context(), t, q.Client, q.url)["ApproximateNumberOfMessagesNotVisible"]
 	inWork := len(app.all())
 
-	// SQS gives a message out again that is in work.
+	// SQS redelivers a message in flight.
 	handle := q.receipts(app.all()[0].body)[0]
 	if _, err := q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.url,
 		ReceiptHandle: &handle}); err != nil {
@@ -62,8 +62,7 @@ func TestSentencesCapacity(t *testing.T) {
 	expect(t, "A14", fmt.Sprint(counts(app.all(), app.all()[0].body)), "[1]")
 }
 
-// TestSentencesExistingQueue: a queue that was there keeps its own redrive policy, and conflicts with the
-// settings are logged.
+// An existing queue keeps its redrive policy, and conflicts with the settings are logged.
 func TestSentencesExistingQueue(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", map[string]string{"MessageRetentionPeriod": "3600", "VisibilityTimeout": "11"})
@@ -93,7 +92,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 			return e.Msg == "queue attributes affect the settings" && strings.Contains(e.attribute("detail"), "1h")
 		})
 	})
-	row(t, "A71", func(t *testing.T) { // the queue's retention stays, and the settings say what that means
+	row(t, "A71", func(t *testing.T) { // the queue's retention stays, and the settings explain the consequence
 		if got := attributes(t.Context(), t, q.Client, q.url)["MessageRetentionPeriod"]; got != "3600" {
 			t.Errorf("the queue's retention became %s", got)
 		}
@@ -116,7 +115,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 	row(t, "A81", func(t *testing.T) {
 		p.await(t, "the queue is named", func(e event) bool { return e.QueueURL == q.watched || e.QueueURL == q.url })
 	})
-	row(t, "B19", func(t *testing.T) { // any program that can write to the queue: a form, as of the Query protocol
+	row(t, "B19", func(t *testing.T) { // any program can send, for example a form with the Query protocol
 		answer, err := http.PostForm(q.url, url.Values{"Action": {"SendMessage"}, "MessageBody": {"from a form"}})
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +125,6 @@ func TestSentencesExistingQueue(t *testing.T) {
 	})
 }
 
-// TestSentencesFIFO: an existing queue may be a FIFO queue.
 func TestSentencesFIFO(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
@@ -152,7 +150,7 @@ func TestSentencesFIFO(t *testing.T) {
 	})
 }
 
-// TestSentencesInstanceEnds: what an instance had in work when it was terminated, killed or taken down.
+// Work in flight on an instance that is terminated, killed or shut down.
 func TestSentencesInstanceEnds(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -206,7 +204,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 		}
 		row(t, "E22", func(t *testing.T) {
 			receives := len(q.receipts("stuck")) + len(q.receipts("short")) + len(q.receipts("late"))
-			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // late, because of the stuck one
+			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // late because of the stuck message
 				t.Errorf("%d messages were received, and %d posted; exit status %d", receives, posts, code)
 			}
 		})
@@ -232,7 +230,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// TestSentencesConnections: what happens before a request is sent.
+// Connecting, before a request is sent.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -247,7 +245,7 @@ func TestSentencesConnections(t *testing.T) {
 			between(t, "the time to the timeout", time.Since(began), 950*time.Millisecond, 15*time.Second)
 		})
 	})
-	t.Run("foreign", func(t *testing.T) { // a program that is not the app listens on the app's port
+	t.Run("foreign", func(t *testing.T) { // a different program listens on the app's port
 		t.Parallel()
 		port := testpeer.FreePort(t)
 		p, started, _ := appUp(t, map[string]string{"Procfile": "web: echo here; exec sleep 1000\n"}, "--port", port)
@@ -260,7 +258,7 @@ func TestSentencesConnections(t *testing.T) {
 		go http.Serve(l, foreign.Config.Handler)
 		t.Cleanup(func() { l.Close() })
 		sendBody(t, started, "secret")
-		time.Sleep(2 * time.Second) // in which it could be posted
+		time.Sleep(2 * time.Second) // time to post it
 		row(t, "B7", func(t *testing.T) {
 			for _, p := range foreign.all() {
 				if p.body == "secret" {
@@ -271,7 +269,7 @@ func TestSentencesConnections(t *testing.T) {
 	})
 }
 
-// fullListener returns an address at which connections are neither taken nor refused.
+// fullListener returns an address that neither accepts nor refuses connections.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -290,7 +288,7 @@ func fullListener(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
-	for range 4 { // until the queue of the kernel is full
+	for range 4 { // until the kernel's queue is full
 		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
 		if err != nil {
 			break
@@ -300,11 +298,11 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// TestSentencesRetention takes a minute: that is the shortest retention period.
+// Takes a minute, the shortest retention period.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
-	t.Run("queue", func(t *testing.T) { // SQS deletes what is older than the queue's own period, though the daemon's is longer
+	t.Run("queue", func(t *testing.T) { // SQS deletes messages past the queue's retention, although the daemon's is longer
 		t.Parallel()
 		c, url := endpoint(t, "short", map[string]string{"MessageRetentionPeriod": minute})
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("old")})
@@ -316,7 +314,7 @@ func TestSentencesRetention(t *testing.T) {
 			between(t, "the time until the message was gone", time.Since(began), 58*time.Second, longer-time.Second)
 		})
 	})
-	t.Run("daemon", func(t *testing.T) { // and the daemon what is older than its own, without a dead-letter queue
+	t.Run("daemon", func(t *testing.T) { // the daemon deletes messages past its own retention, without a dead-letter queue
 		t.Parallel()
 		q := watchQueue(t, "long", nil)
 		app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) { w.WriteHeader(500) })
@@ -344,8 +342,7 @@ func TestSentencesRetention(t *testing.T) {
 	})
 }
 
-// TestSentencesStop: processes beside the app are told with TERM, and killed with what they started after
-// WORKER_SHUTDOWN_DELAY, which counts from 10 s on.
+// Processes next to the app get TERM, and are killed with their children after WORKER_SHUTDOWN_DELAY, at least 10 s.
 func TestSentencesStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

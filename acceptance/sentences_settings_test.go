@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSentencesSettings: defaults and ranges, as the built command has them. Nothing is started.
+// Defaults and ranges of the built command, without starting anything.
 func TestSentencesSettings(t *testing.T) {
 	t.Parallel()
 	dir := writeBundle(t, map[string]string{"Procfile": "web: python3 app.py\n"})
@@ -70,7 +70,6 @@ func TestSentencesSettings(t *testing.T) {
 		}
 	})
 
-	// cron.yaml
 	cron := func(text string) (string, int) {
 		return tendril(t, writeBundle(t, map[string]string{"Procfile": "web: python3 app.py\n", "cron.yaml": text}), nil, "check")
 	}

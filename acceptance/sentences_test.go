@@ -19,20 +19,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The tests TestSentences... hold the built program to docs/specification.md: each subtest is called as the row that it
-// shows. docs/specification.yaml has a change of the code for each row, which its subtest must notice.
+// The tests TestSentences... check the program against docs/specification.md. Each subtest has the ID of its row, and
+// detects the code change for that row in docs/specification.yaml.
 
-// principal is the sender of every message of a [watchedQueue].
 const principal = "AIDAIENQZJOLO23YVJ4VO"
 
-// queueCall is one call of the SQS protocol as it went over the wire.
+// queueCall is a recorded call of the SQS protocol.
 type queueCall struct {
 	action     string
 	in, answer map[string]any
 	at         time.Time
 }
 
-// number returns a number of the request; -1 where it is not there.
+// number returns a number in the request, or -1.
 func (c queueCall) number(name string) float64 {
 	if n, ok := c.in[name].(float64); ok {
 		return n
@@ -40,16 +39,16 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// watchedQueue is a queue of a `tendril serve`, which tendril up uses through a server that writes down its calls.
+// watchedQueue is a queue of `tendril serve`, used by tendril up through a server that records calls.
 type watchedQueue struct {
-	*sqs.Client        // of the test, whose calls are not written down
+	*sqs.Client        // not recorded
 	url         string // for the test
-	watched     string // its URL through the server
-	server      string // that writes calls down
+	watched     string // URL through the recording server
+	server      string // recording server
 
 	mu    sync.Mutex
 	calls []queueCall
-	open  int // those under way that do not receive
+	open  int // other than receives
 }
 
 func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueue {
@@ -58,7 +57,7 @@ func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueu
 	return watch(t, c, own)
 }
 
-// watch puts a server that writes calls down before that of a queue.
+// watch starts a recording server for a queue.
 func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 	t.Helper()
 	to, err := url.Parse(own)
@@ -93,7 +92,7 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		// As Amazon does, which gives the sender's principal and not the account.
+		// Amazon SQS returns the sender's principal instead of the account.
 		said = bytes.ReplaceAll(said, []byte(`"SenderId":"000000000000"`), []byte(`"SenderId":"`+principal+`"`))
 		json.Unmarshal(said, &call.answer)
 		q.mu.Lock()
@@ -119,7 +118,7 @@ func (q *watchedQueue) count(n int) {
 	q.open += n
 }
 
-// made returns the calls so far of an action; those of batches are taken apart.
+// made returns the recorded calls of an action, with batches split.
 func (q *watchedQueue) made(action string) (calls []queueCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,7 +137,7 @@ func (q *watchedQueue) made(action string) (calls []queueCall) {
 	return calls
 }
 
-// receipts returns the receipt handles under which a body was received, in order.
+// receipts returns the receipt handles of a body, in order.
 func (q *watchedQueue) receipts(body string) (handles []string) {
 	for _, c := range q.made("ReceiveMessage") {
 		messages, _ := c.answer["Messages"].([]any)
@@ -151,7 +150,7 @@ func (q *watchedQueue) receipts(body string) (handles []string) {
 	return handles
 }
 
-// changes returns the changes of visibility of a body's messages.
+// changes returns visibility changes of a body's messages.
 func (q *watchedQueue) changes(body string) (calls []queueCall) {
 	handles := q.receipts(body)
 	for _, c := range q.made("ChangeMessageVisibility") {
@@ -162,7 +161,6 @@ func (q *watchedQueue) changes(body string) (calls []queueCall) {
 	return calls
 }
 
-// put sends messages.
 func (q *watchedQueue) put(t *testing.T, bodies ...string) {
 	t.Helper()
 	for _, body := range bodies {
@@ -170,7 +168,6 @@ func (q *watchedQueue) put(t *testing.T, bodies ...string) {
 	}
 }
 
-// awaitEmpty waits until the queue has no message.
 func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 	t.Helper()
 	eventually(t, "the queue is empty", func() bool {
@@ -179,11 +176,10 @@ func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return q.open == 0 // and all calls are written down
+		return q.open == 0 // all calls are recorded
 	})
 }
 
-// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(waitsFor()); !holds(); time.Sleep(20 * time.Millisecond) {
@@ -193,20 +189,19 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// up runs tendril up on the queue, with an app that already runs.
+// up runs tendril up on the queue with a running app.
 func (q *watchedQueue) up(t *testing.T, app *script, args ...string) *process {
 	t.Helper()
 	p, _ := start(t, append([]string{"up", "--queue-url", q.watched, "--target", app.URL, "--console", "off"}, args...)...)
 	return p
 }
 
-// row is one subtest.
 func row(t *testing.T, id string, check func(t *testing.T)) {
 	t.Helper()
 	t.Run(id, check)
 }
 
-// expect is a row whose check is a comparison.
+// expect is a row that compares two values.
 func expect(t *testing.T, id string, got, want any) {
 	t.Helper()
 	row(t, id, func(t *testing.T) {
@@ -228,7 +223,7 @@ func text(v string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &v}
 }
 
-// TestSentencesRequest: what the app gets of one message, and what becomes of the message on 200.
+// The app's view of a message, and the message's fate after a 200.
 func TestSentencesRequest(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -322,7 +317,7 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// TestSentencesErrors: what becomes of messages that fail, where ErrorVisibilityTimeout is set. Each fails once.
+// Failing messages with ErrorVisibilityTimeout. Each fails once.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -376,7 +371,7 @@ func TestSentencesErrors(t *testing.T) {
 			t.Errorf("receive counts %v", got)
 		}
 	})
-	row(t, "D7", func(t *testing.T) { // from the error, a second after the receive
+	row(t, "D7", func(t *testing.T) { // counted from the error, a second after the receive
 		between(t, "the pause after a receive whose error came 1 s later", gap("silent"), 2900*time.Millisecond, 10*time.Second)
 	})
 	row(t, "D17", func(t *testing.T) { changed(t, "silent") })
@@ -400,14 +395,14 @@ func TestSentencesErrors(t *testing.T) {
 			}
 		}
 	})
-	row(t, "D10", func(t *testing.T) { // the app is told that it is a repeat
+	row(t, "D10", func(t *testing.T) { // headers mark it as a repeat
 		if again := posts("504")[1]; again.count != 2 || again.header.Get("X-Aws-Sqsd-Msgid") != posts("504")[0].header.Get("X-Aws-Sqsd-Msgid") {
 			t.Errorf("the repeat has the headers %v", again.header)
 		}
 	})
 }
 
-// TestSentencesVisibility: what becomes of messages that fail, where ErrorVisibilityTimeout is not set.
+// Failing messages without ErrorVisibilityTimeout.
 func TestSentencesVisibility(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -460,7 +455,7 @@ func TestSentencesVisibility(t *testing.T) {
 	})
 }
 
-// TestSentencesExtension: a message that takes longer than its visibility timeout stays hidden from others meanwhile.
+// A message that takes longer than its visibility timeout stays hidden.
 func TestSentencesExtension(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)

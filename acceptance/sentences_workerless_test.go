@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// function is Lambda with one function: it fails for "fail", takes its time for a body that is a duration, and notes
+// function is a Lambda server with one function. It fails for "fail", works for the duration in the body, and records
 // each event.
 type function struct {
 	*httptest.Server
@@ -88,7 +88,6 @@ func (f *function) seen() (bodies, queues []string) {
 	return slices.Clone(f.bodies), slices.Clone(f.queues)
 }
 
-// awaitSeen waits until n messages reached the function.
 func (f *function) awaitSeen(t *testing.T, n int) (bodies, queues []string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d messages reached the function", n), func() bool {
@@ -98,7 +97,7 @@ func (f *function) awaitSeen(t *testing.T, n int) (bodies, queues []string) {
 	return bodies, queues
 }
 
-// workerless is a command line of Workerless with three queues.
+// workerless is a Workerless command line with three queues.
 type workerless struct {
 	*watchedQueue
 	f    *function
@@ -122,7 +121,6 @@ func (w *workerless) start(t *testing.T, env []string, args ...string) *process 
 	return p
 }
 
-// fill puts n messages into a queue.
 func (w *workerless) fill(t *testing.T, queue string, n int) {
 	t.Helper()
 	for first := 0; first < n; first += 10 {
@@ -145,7 +143,7 @@ func count[T comparable](list []T, wanted T) (n int) {
 	return n
 }
 
-// TestSentencesWorkerlessEvents: what the function gets, how many times at once, and what is told of errors.
+// Events of the function, its concurrency, and error reporting.
 func TestSentencesWorkerlessEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorkerless(t)
@@ -217,7 +215,6 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 	}
 }
 
-// TestSentencesWorkerlessOrder: which queue is checked first.
 func TestSentencesWorkerlessOrder(t *testing.T) {
 	t.Parallel()
 	const n = 90
@@ -238,7 +235,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				t.Errorf("of the first %d invocations %d are of the first queue", n-2, first)
 			}
 		})
-		// While the second queue's messages are in work the first gets one more.
+		// The first queue gets another message while the second queue's are in flight.
 		w.f.mu.Lock()
 		before := len(w.f.bodies)
 		w.f.mu.Unlock()
@@ -303,7 +300,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 }
 
-// TestSentencesWorkerlessIdle: polls and pauses while the queues are empty.
+// Polls and pauses while the queues are empty.
 func TestSentencesWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	gaps := func(t *testing.T, w *workerless) (longest time.Duration, calls []queueCall) {
@@ -354,7 +351,7 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 	})
 }
 
-// processUsage returns the resident memory of a process, and the processor time that it used.
+// processUsage returns a process's resident memory and CPU time.
 func processUsage(t *testing.T, pid int) (resident int64, used time.Duration) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -368,7 +365,6 @@ func processUsage(t *testing.T, pid int) (resident int64, used time.Duration) {
 	return pages * int64(os.Getpagesize()), time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// TestSentencesWorkerlessMetrics: what CloudWatch is sent, when.
 func TestSentencesWorkerlessMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorkerless(t)
@@ -388,7 +384,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 	p.await(t, "both are settled", func(event) bool {
 		return p.count(func(e event) bool { return e.Outcome == "done" }) == 2
 	})
-	time.Sleep(4500 * time.Millisecond) // in which two intervals end
+	time.Sleep(4500 * time.Millisecond) // two intervals
 	mu.Lock()
 	n, all := len(calls), strings.Join(calls, "\n")
 	mu.Unlock()
@@ -406,7 +402,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
-	row(t, "E19", func(t *testing.T) { // also where no message came
+	row(t, "E19", func(t *testing.T) { // even without messages
 		if n < 2 {
 			t.Errorf("%d calls in two intervals, of which the second was idle", n)
 		}

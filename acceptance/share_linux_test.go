@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedAddress is that of the machine in the test's own network.
+// sharedAddress is the machine's address in the test's network.
 const sharedAddress = "10.77.0.1:9324"
 
-// ownNetwork moves this goroutine, and what it starts, into a network of its own, in which the machine has loopback
-// and sharedAddress.
+// ownNetwork moves this goroutine and its child processes into a new network with loopback and sharedAddress.
 func ownNetwork(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // and never back: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
 			t.Fatalf("making a network namespace: %v", err)
@@ -57,7 +56,7 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// copyFor copies a program to where every user can run it.
+// copyFor copies a program to a place where every user can run it.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)
@@ -77,8 +76,8 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// TestSharedQueueOfThreeUsers: a queue, a worker with its app, and a sender are processes of three users who share no
-// file; they meet at an address of the machine, and only signed requests are served.
+// Queue, worker with app, and sender belong to three users without shared files. They use an address of the machine,
+// and only signed requests are served.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")
@@ -92,7 +91,7 @@ func TestSharedQueueOfThreeUsers(t *testing.T) {
 		}
 	}
 	tendril, app := copyFor(t, open, program(t).Path), copyFor(t, open, os.Args[0])
-	home := func(uid int) string { // nobody else can look into it
+	home := func(uid int) string { // inaccessible to others
 		dir := filepath.Join(open, fmt.Sprint(uid))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -15,11 +15,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The three sequences of "Gracefully shutting down worker nodes on Elastic
-// Beanstalk": a stop while jobs are in work, a job that is stuck, and an app
-// that crashes again and again.
+// The three scenarios of "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop during jobs, a stuck
+// job, and an app that crashes repeatedly.
 
-// appUp starts an environment with an app of its own.
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
 	port = testpeer.FreePort(t)
@@ -39,7 +37,6 @@ func sendBody(t *testing.T, started event, body string) (id string) {
 	return *out.MessageId
 }
 
-// inFlight waits until a message is being worked on.
 func inFlight(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)
@@ -52,8 +49,7 @@ func inFlight(t *testing.T, started event) {
 	t.Fatal("nothing came into work")
 }
 
-// survivors returns the processes that still run something with mark in their
-// environment.
+// survivors returns the processes with mark in their environment.
 func survivors(mark string) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -74,7 +70,6 @@ func portFree(t *testing.T, port string) {
 	l.Close()
 }
 
-// TestStopDuringWork: TERM while a job runs; the job finishes, then all ends.
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -94,15 +89,15 @@ func TestStopDuringWork(t *testing.T) {
 	portFree(t, port)
 }
 
-// TestStuckJob: a job that never ends costs the stop its time-out and the app's
-// grace, and no more; then it is killed, and the message is back in its queue.
+// A job that never ends delays the stop by its timeout and the app's grace period. Then it is killed, and its message
+// is released.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	mark := "ACCEPTANCE_JOURNAL=" + journal
 	files := map[string]string{
 		"Procfile": appLine(journal, "1"),
-		// The one setting that the article's script was about.
+		// The setting used by the article's script.
 		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
 			"    WORKER_SHUTDOWN_DELAY: 1\n",
 	}
@@ -121,8 +116,8 @@ func TestStuckJob(t *testing.T) {
 	portFree(t, port)
 }
 
-// TestCrashLoop: an app that worked and then crashes at every start is given up;
-// the environment stays up, receives nothing, and says so.
+// An app that worked and then crashes at every start is abandoned. The environment stays up, receives nothing, and
+// reports it.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -131,12 +126,12 @@ func TestCrashLoop(t *testing.T) {
 		fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
 	p, started, _ := appUp(t, map[string]string{"Procfile": line}, "--restart-limit", "2", "--restart-window", "60")
 	awaitWeb(t, p)
-	id := sendBody(t, started, "poison") // ends the app, which then cannot start any more
+	id := sendBody(t, started, "poison") // ends the app, which then cannot restart
 	p.await(t, "the app was given up", func(e event) bool {
 		return e.Level == "ERROR" &&
 			e.Msg == "process failed too often" && strings.Contains(e.attribute("err"), "failed 3 times")
 	})
-	time.Sleep(5 * time.Second) // an app that is away is waited for a moment, in case it comes back
+	time.Sleep(5 * time.Second) // a missing app is awaited briefly, in case it comes back
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
 	if a["ApproximateNumberOfMessages"] == "" {
 		t.Error("the queues are not served any more")
@@ -155,13 +150,12 @@ func TestCrashLoop(t *testing.T) {
 	p.terminate(t)
 }
 
-// awaitWeb waits until the app is ready.
 func awaitWeb(t *testing.T, p *process) {
 	t.Helper()
 	p.await(t, "the app was ready", func(e event) bool { return e.Msg == "process ready" && e.Process == "web" })
 }
 
-// buildingUp starts an environment whose app is still being built, for ever.
+// buildingUp starts an environment whose app is built forever.
 func buildingUp(t *testing.T) (p *process, mark string) {
 	t.Helper()
 	mark = "ACCEPTANCE_MARK=" + t.TempDir()
@@ -173,8 +167,7 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// TestStopDuringTheStart: TERM while the app is being built ends the build, and is not
-// a failure.
+// TERM cancels the build and is not a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
@@ -186,8 +179,7 @@ func TestStopDuringTheStart(t *testing.T) {
 	}
 }
 
-// TestStopDuringADeployment: TERM while a new version is being built ends the build, and
-// the version that serves stops as it always does.
+// TERM cancels the new version's build, and the serving version stops normally.
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()
@@ -220,7 +212,6 @@ func TestStopDuringADeployment(t *testing.T) {
 	}
 }
 
-// TestKilledTendrilLeavesNoBuild: kill -9 while the app is being built.
 func TestKilledTendrilLeavesNoBuild(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
@@ -231,7 +222,6 @@ func TestKilledTendrilLeavesNoBuild(t *testing.T) {
 	awaitNone(t, mark)
 }
 
-// awaitNone waits until no process has the mark any more.
 func awaitNone(t *testing.T, mark string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); len(survivors(mark)) > 0 && time.Now().Before(deadline); {
@@ -242,8 +232,7 @@ func awaitNone(t *testing.T, mark string) {
 	}
 }
 
-// TestKilledTendrilLeavesNoOrphan: kill -9 of tendril; the app and what it
-// started are gone, and its port is free.
+// After kill -9 of tendril, the app and its children are gone and its port is free.
 func TestKilledTendrilLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")

@@ -20,9 +20,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSideServicesDoNotDelayTheFirstMessage starts workers whose registry, metrics, traces, machine data and group of
-// instances are at an address that never answers, refuses, or answers with a web page: the first message is
-// delivered about as soon as without any of them.
+// Registry, metrics, traces, machine data and Auto Scaling group are at an address that never answers, refuses, or
+// returns a web page. The first message is delivered about as soon as without them.
 func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	cron := filepath.Join(t.TempDir(), "cron.yaml")
@@ -33,7 +32,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)
 	plain := firstDelivery(t, c, nil)
-	limit := 500*time.Millisecond + 3*plain // the shortest time limit of a side service is a second
+	limit := 500*time.Millisecond + 3*plain // the shortest timeout of a side service is a second
 	var asked atomic.Int64
 	for name, address := range map[string]string{
 		"silent": silentServer(t, &asked), "closed": "http://127.0.0.1:" + testpeer.FreePort(t), "a web page": webPage(t),
@@ -48,7 +47,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 			for _, target := range []string{"none", "auto", "asg:web", "ecs:shop/web"} {
 				where := fmt.Sprintf("side services: %s, place: %s, --scale-target %s", name, place, target)
 				took := time.Duration(math.MaxInt64)
-				for try := 0; try < 5 && took > limit; try++ { // other work on this machine can only make it longer
+				for try := 0; try < 5 && took > limit; try++ { // other load can only slow it down
 					took = min(took, firstDelivery(t, c, env, "--cron", cron, "--registry-table", "registry", "--registry-create",
 						"--periodic-trust", "registry", "--cloudwatch", "on", "--scale-target", target, "--s3-payloads", "payloads"))
 				}
@@ -63,7 +62,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	}
 }
 
-// firstDelivery returns how long after the start of a worker a message that waits for it is posted.
+// firstDelivery returns the time from starting a worker to the POST of a waiting message.
 func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) time.Duration {
 	t.Helper()
 	url := createQueue(t, c, "jobs-"+strconv.FormatInt(time.Now().UnixNano(), 36), nil)
@@ -84,7 +83,7 @@ func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) ti
 	}
 }
 
-// silentServer returns the address of a server that counts and takes every connection, and never answers.
+// silentServer accepts and counts connections, but never answers.
 func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +103,6 @@ func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// webPage returns the address of a server that answers every request with a page.
 func webPage(t *testing.T) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

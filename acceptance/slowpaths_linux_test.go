@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestDeletedQueueIsReported deletes the queue that a worker uses: the worker says so, stays, and ends when asked to.
+// When its queue is deleted, the worker reports it, keeps running, and stops on request.
 func TestDeletedQueueIsReported(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -26,7 +26,7 @@ func TestDeletedQueueIsReported(t *testing.T) {
 		"--console", "off", "--wait-time", "1s")
 	sendMany(t, c, url, 20)
 	app.waitDone(t, 20)
-	// Messages that are done and can no longer be deleted end the process with another exit status.
+	// Messages that are done but cannot be deleted would change the exit status.
 	isEmpty, until := empty(t, c, url), time.Now().Add(time.Minute)
 	for !isEmpty(nil) {
 		if time.Now().After(until) {
@@ -50,8 +50,8 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// TestProxyThatGivesUp has a proxy before the app answer 504 while the app works on: the next attempt begins after the
-// error visibility timeout, and not while the app works if that is longer.
+// A proxy answers 504 while the app continues. The next attempt starts after the error visibility timeout, or after
+// the app has finished, if that is later.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -67,7 +67,7 @@ func TestProxyThatGivesUp(t *testing.T) {
 		worked := make(chan struct{})
 		go func() {
 			defer close(worked)
-			app.serve(httptest.NewRecorder(), r.WithContext(t.Context())) // it works on when the proxy has given up
+			app.serve(httptest.NewRecorder(), r.WithContext(t.Context())) // continues after the proxy has given up
 		}()
 		select {
 		case <-worked:
@@ -95,8 +95,8 @@ func TestProxyThatGivesUp(t *testing.T) {
 		messages)
 }
 
-// TestSlowDiskRepeatsNothing makes each sync of the queue's files take half a second: messages stay hidden while the
-// app works for longer than their visibility timeout, and none is worked on twice.
+// Each sync of the queue's files takes half a second. Messages stay hidden while the app works for longer than their
+// visibility timeout, and none is processed twice.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -26,15 +26,15 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSoak keeps an environment under a steady load, with messages that fail once or always, deployments, reloads and
-// readers of the console, and measures what it uses. In the long form nothing may grow: each slope is at most a small
-// allowance, or three standard errors away from it. In every form goroutines and descriptors are as few afterwards as
-// before. TENDRIL_SOAK sets how long it takes.
+// Runs an environment under steady load, with failing messages, deployments, reloads and console readers, and
+// measures its resources. In the long form no resource may grow: each slope is within a small allowance or three
+// standard errors. In every form goroutines and descriptors return to their initial numbers. TENDRIL_SOAK sets the
+// duration.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	resume(t)
 	length, rate := testpeer.Size(10*time.Second, time.Hour), testpeer.Size(400, 2000)
-	every := testpeer.Size(2*time.Second, 30*time.Second) // a deployment, a reload, a new reader
+	every := testpeer.Size(2*time.Second, 30*time.Second) // interval of deployments, reloads and new readers
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_SOAK")); err == nil {
 		length = d
 	}
@@ -101,12 +101,12 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage is what the process uses at one moment, in the order of usageNames.
+// usage is the resource use at one moment, in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
 
-// allowedSlopes are per hour: bytes, goroutines, descriptors, bytes, bytes.
+// allowedSlopes are per hour.
 var allowedSlopes = usage{1 << 20, 1, 1, 4 << 20, 4 << 20}
 
 func (u usage) String() string {
@@ -114,7 +114,6 @@ func (u usage) String() string {
 		u[0]/1e6, u[1], u[2], u[3]/1e6, u[4]/1e6)
 }
 
-// soak measures an environment.
 type soak struct {
 	t       *testing.T
 	data    string
@@ -126,7 +125,7 @@ type soak struct {
 	samples                       []usage
 }
 
-// measure reads the process's metrics and the sizes of its files.
+// measure reads the process's metrics and file sizes.
 func (s *soak) measure() (u usage) {
 	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -150,10 +149,10 @@ func (s *soak) measure() (u usage) {
 	if found != 4 {
 		s.t.Fatalf("%d of 4 metrics found", found)
 	}
-	u[0] /= 2 // the next collection is due when the heap is twice what was live after the last one
+	u[0] /= 2 // the next collection happens when the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // a file that is gone by now
+			return nil // deleted in the meantime
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())
@@ -166,7 +165,6 @@ func (s *soak) measure() (u usage) {
 	return u
 }
 
-// sample measures until the context ends.
 func (s *soak) sample(ctx context.Context, every time.Duration) {
 	began, printed := time.Now(), time.Now()
 	for tick := time.Tick(every); ; {
@@ -184,7 +182,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// produce sends at a rate: of a thousand messages ten fail once, and one always.
+// produce sends at a rate. Of a thousand messages ten fail once, and one always.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -224,18 +222,17 @@ func (s *soak) produce(ctx context.Context, rate int) {
 	}
 }
 
-// warmUp has the environment start what it starts once: the goroutines that deliver, and their connections.
+// warmUp makes the environment start all delivery goroutines and connections.
 func (s *soak) warmUp() {
 	s.t.Helper()
 	c := client(s.started.Endpoint)
 	preload(s.t, c, s.started.QueueURL, 500, func(int) string { return "20ms" })
 	s.sent.Add(500)
 	awaitQuiet(s.t, s.started)
-	time.Sleep(2 * time.Second) // connections that are not used any more are closed
+	time.Sleep(2 * time.Second) // idle connections are closed
 }
 
-// emptyDeadLetters deletes what is dead-lettered, as somebody who looked at it does, until the context ends or, if it
-// has no end, until there is nothing left.
+// emptyDeadLetters deletes dead letters until ctx is done, or if it has no end, until the queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -259,7 +256,7 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 	}
 }
 
-// follow reads the streams of events and log lines as the console's pages do, each for a while.
+// follow reads event and log streams like the console's pages, each for a while.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
 	token, err := api.ReadToken(s.data)
 	if err != nil {
@@ -288,15 +285,15 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 					s.eventsRead.Add(1)
 				}
 			}
-			_, _ = io.Copy(io.Discard, resp.Body) // a line that is too long
+			_, _ = io.Copy(io.Discard, resp.Body) // a long line
 			resp.Body.Close()
 		}
-		<-reading.Done() // the status is answered at once
+		<-reading.Done() // the status is answered immediately
 		cancel()
 	}
 }
 
-// awaitBaseline waits until goroutines and descriptors are about as many as before the load.
+// awaitBaseline waits until the numbers of goroutines and descriptors are about the same as before.
 func (s *soak) awaitBaseline(before usage) (after usage) {
 	const spare = 5
 	for range 60 {
@@ -310,7 +307,7 @@ func (s *soak) awaitBaseline(before usage) (after usage) {
 	return after
 }
 
-// slopes fits a line to the samples after the first sixth. In the long form none of them may rise.
+// slopes fits lines to the samples after the first sixth. In the long form none may rise.
 func (s *soak) slopes(length time.Duration) string {
 	s.t.Helper()
 	from := 0
@@ -341,8 +338,8 @@ func (s *soak) slopes(length time.Duration) string {
 	return strings.Join(all, "; ")
 }
 
-// regression returns the mean of y, and the slope of y over x with its standard error. Samples close to each other are
-// alike, which makes the error of independent ones too small: so it is that of the means of twenty groups.
+// regression returns the mean of y, the slope of y over x and its standard error. Because successive samples are
+// correlated, the error is computed from the means of twenty groups.
 func regression(x, y []float64) (mean, slope, deviation float64) {
 	const groups = 20
 	if len(x) > 2*groups {
@@ -376,7 +373,6 @@ func average(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// TestRegression: the slope and error of known lines.
 func TestRegression(t *testing.T) {
 	t.Parallel()
 	mean, slope, deviation := regression([]float64{1, 2, 3, 4}, []float64{3, 5, 7, 9})

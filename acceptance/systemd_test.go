@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// systemd is the end of the service manager: what a service tells it.
+// systemd is the receiving end of service notifications.
 type systemd struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -37,7 +37,7 @@ func newSystemd(t *testing.T) *systemd {
 	return &systemd{t, conn, path}
 }
 
-// await returns what was received until a message begins with a word.
+// await returns the notifications up to one that begins with word.
 func (s *systemd) await(word string) (received []string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -54,7 +54,7 @@ func (s *systemd) await(word string) (received []string) {
 	}
 }
 
-// silent checks that nothing with this word has come.
+// silent checks that no such notification has arrived.
 func (s *systemd) silent(word string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -70,8 +70,7 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// TestSystemdIsNotified: a service is up when its app is, says so again after a reload,
-// and says when it stops.
+// A service is ready when its app is, again after a reload, and reports stopping.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
@@ -103,7 +102,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	}
 }
 
-// TestSystemdIsNotNotifiedReadyWithoutAReadyApp: the start of the service fails.
+// Starting the service fails.
 func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
@@ -122,9 +121,7 @@ func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	}
 }
 
-// TestAHangDoesNotExitLikeWrongSettings: what systemd's watchdog sends ends tendril with
-// a trace, and by a signal: exit status 2 would mean that its settings are wrong, and
-// keep it from being started again.
+// The watchdog's signal kills tendril with a trace. Exit status 2 would mean invalid settings and prevent a restart.
 func TestAHangDoesNotExitLikeWrongSettings(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -17,17 +17,17 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// recorder is an app that is never killed: it notes every POST.
+// recorder is an app that records every POST and is never killed.
 type recorder struct {
 	*httptest.Server
 	work time.Duration
 
 	mu      sync.Mutex
-	posts   map[string]int // message id -> POSTs begun
-	done    map[string]int // message id -> answers given in full
-	now     int            // POSTs in work
+	posts   map[string]int // message ID to started POSTs
+	done    map[string]int // message ID to complete answers
+	now     int            // POSTs in progress
 	most    int
-	aborted int // POSTs whose connection was cut while in work
+	aborted int // POSTs cut off while in progress
 	news    chan struct{}
 }
 
@@ -62,7 +62,7 @@ func (r *recorder) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// waitDone blocks until n distinct messages were answered.
+// waitDone waits until n distinct messages were answered.
 func (r *recorder) waitDone(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -81,7 +81,7 @@ func (r *recorder) waitDone(t *testing.T, n int) {
 	}
 }
 
-// repeats is how many POSTs were more than one for a message.
+// repeats returns the number of repeated POSTs.
 func (r *recorder) repeats() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,9 +92,8 @@ func (r *recorder) repeats() int {
 	return n
 }
 
-// TestKilledEnvironmentLosesNothing kills `tendril up` with SIGKILL under
-// load. Every acknowledged message is done in the end, and only what was in
-// flight at a kill is posted twice.
+// Kills `tendril up` under load. In the end every acknowledged message is done, and only messages in flight at a kill
+// are posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
 	resume(t)
@@ -133,8 +132,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// TestTermUnderLoadLosesNothing stops `tendril up` gently under load, again
-// and again: exit status 0, no POST cut off, none repeated, nothing lost.
+// Stops `tendril up` under load repeatedly: exit status 0, no POST cut off or repeated, nothing lost.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

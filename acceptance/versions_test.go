@@ -16,8 +16,7 @@ import (
 
 const dailyTasks = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n"
 
-// TestTasksComeAndGoWithVersions: a version brings its periodic tasks, or none; one whose
-// tasks cannot be put in force is refused, and changes nothing.
+// A version brings periodic tasks or none. A version with invalid tasks is refused and changes nothing.
 func TestTasksComeAndGoWithVersions(t *testing.T) {
 	t.Parallel()
 	line := appLine(filepath.Join(t.TempDir(), "journal"), "1")
@@ -68,8 +67,7 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	}
 }
 
-// TestTasksThatCameLater: where there were none at the start, a version brings them, and so
-// does a file that was put into the folder.
+// Tasks added by a later version or by a new file in the folder.
 func TestTasksThatCameLater(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")}
@@ -103,8 +101,7 @@ func TestTasksThatCameLater(t *testing.T) {
 	check(s, "deploy", writeBundle(t, files))
 }
 
-// TestVersionForOneThatNeverCameUp: while the first version does not come up a broken one
-// is rolled back, and a good one takes its place.
+// While the first version does not become ready, a broken one is rolled back and a good one replaces it.
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
@@ -129,8 +126,7 @@ func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// TestReloadIsNotTakenBackByADeployment: a change of settings during a deployment, which
-// has read them before, takes effect after it.
+// A settings change during a deployment, which has already read the settings, takes effect afterwards.
 func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -177,8 +173,6 @@ func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	}
 }
 
-// TestRefusedArchiveLeavesNothing: what was unpacked of an archive that cannot be deployed
-// is gone.
 func TestRefusedArchiveLeavesNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// wire passes TCP through to an address until it is cut.
+// wire forwards TCP connections to an address until it is cut.
 type wire struct {
 	l    net.Listener
 	to   string
@@ -50,7 +50,7 @@ func (w *wire) pass(conn net.Conn) {
 	io.Copy(conn, out)
 }
 
-// keep remembers both ends, so that they can be cut; false when the wire is.
+// keep records both ends to cut them later; false if the wire is already cut.
 func (w *wire) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

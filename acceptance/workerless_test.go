@@ -22,41 +22,40 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The three queues of every command line below, the first one the best.
+// The queues of every command line below, in order of priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
-// arena is where a Workerless command line runs: a server that speaks the SQS
-// protocol, seen through a counter, and one that speaks Lambda's.
+// arena is the environment of a Workerless command line: a counting proxy for an SQS server, and a Lambda server.
 type arena struct {
 	t        *testing.T
 	sqs      *sqs.Client
 	urls     map[string]string
-	endpoint string // of SQS, counted
+	endpoint string // of the proxy
 
-	// sample is how many messages shares are measured on, and points by how many
-	// per cent a share may be off: four standard deviations of the draw, or more.
+	// sample is the number of messages used to measure shares, and points the tolerance in percentage points: at
+	// least four standard deviations.
 	sample, points int
-	// work is how long the function takes for each invocation.
+	// work is the duration of an invocation.
 	work time.Duration
 
-	// repeats tells that the server may give a message to two receives at once,
-	// as moto does, whose threads share no lock: only the first time counts.
+	// repeats means that the server may return a message to two concurrent receives, like moto. Only the first
+	// counts.
 	repeats bool
 
 	mu       sync.Mutex
 	invoked  []invoked
 	news     chan struct{} // closed and replaced at each invocation
 	receives int
-	function string // the last one that was invoked
+	function string // last invoked
 }
 
-// invoked is one message that reached the function.
+// invoked is a message that reached the function.
 type invoked struct {
 	queue, body string
 	at          time.Time
 }
 
-// eachPlace names the servers that every line is run against.
+// eachPlace runs a test on each server.
 func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -68,8 +67,7 @@ func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("moto", func(t *testing.T) {
 		t.Parallel()
 		a := newArena(t, testpeer.Moto(t, "sqs"))
-		// It takes the longer, the more messages it has, and gives out a hundred a
-		// second: the function is made slow enough to be what everything waits for.
+		// moto slows down with the number of messages, to a hundred per second. Make the function the bottleneck.
 		a.sample, a.points, a.work = 600, 8, 60*time.Millisecond
 		a.repeats = true
 		run(t, a)
@@ -87,7 +85,7 @@ func newArena(t *testing.T, endpoint string) *arena {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // polls are cut off at the stop
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // stopping cuts off polls
 	counter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") {
 			a.mu.Lock()
@@ -101,7 +99,7 @@ func newArena(t *testing.T, endpoint string) *arena {
 	return a
 }
 
-// up runs tendril with the arguments of a Workerless command line, unchanged.
+// up runs tendril with the unmodified arguments of a Workerless command line.
 func (a *arena) up(args ...string) *process {
 	a.t.Helper()
 	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
@@ -112,7 +110,7 @@ func (a *arena) up(args ...string) *process {
 	return p
 }
 
-// invoke is Lambda: a function that takes ten milliseconds and succeeds.
+// invoke is the Lambda function.
 func (a *arena) invoke(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Amz-Invocation-Type") == "DryRun" {
 		w.WriteHeader(http.StatusNoContent)
@@ -152,7 +150,6 @@ func (a *arena) invoke(w http.ResponseWriter, r *http.Request) {
 	w.Write([]byte("null"))
 }
 
-// fill puts n messages into every queue.
 func (a *arena) fill(n int) {
 	a.t.Helper()
 	for _, name := range workerlessQueues {
@@ -169,7 +166,7 @@ func (a *arena) fill(n int) {
 	}
 }
 
-// await waits until n messages reached the function and returns all that did.
+// await waits until n messages reached the function and returns all of them.
 func (a *arena) await(n int) []invoked {
 	a.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -188,7 +185,6 @@ func (a *arena) await(n int) []invoked {
 	}
 }
 
-// shares counts the messages of each queue.
 func shares(list []invoked) map[string]int {
 	count := map[string]int{}
 	for _, i := range list {
@@ -197,7 +193,6 @@ func shares(list []invoked) map[string]int {
 	return count
 }
 
-// everyOnce checks that each message reached the function once.
 func (a *arena) everyOnce(n int) {
 	a.t.Helper()
 	seen := map[string]int{}
@@ -209,11 +204,10 @@ func (a *arena) everyOnce(n int) {
 	}
 }
 
-// TestWorkerlessWeights: the first checks, so also the first messages while all
-// three queues are full, are 50, 33 and 17 %.
-func TestWorkerlessWeights(t *testing.T) { // not beside the tests that take all of the machine: shares are measured
+// While all three queues are full, the shares of first checks, and so of first messages, are 50, 33 and 17 %.
+func TestWorkerlessWeights(t *testing.T) { // not in parallel, because shares are measured
 	eachPlace(t, func(t *testing.T, a *arena) {
-		a.fill(a.sample * 2 / 3) // the sample takes half of it from payments
+		a.fill(a.sample * 2 / 3) // half of the sample comes from payments
 		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0",
 			"-concurrency=4")
 		full := a.await(a.sample)[:a.sample]
@@ -230,7 +224,6 @@ func TestWorkerlessWeights(t *testing.T) { // not beside the tests that take all
 	})
 }
 
-// TestWorkerlessEqualWeights: each queue has the same chance.
 func TestWorkerlessEqualWeights(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -245,8 +238,7 @@ func TestWorkerlessEqualWeights(t *testing.T) {
 	})
 }
 
-// TestWorkerlessStrictOrder: a queue is not touched while one before it has
-// messages.
+// A queue is not touched while a queue before it has messages.
 func TestWorkerlessStrictOrder(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -255,8 +247,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 		list := a.await(300)
 		last := 0
 		for i, m := range list {
-			// Messages begin in order; up to five are on their way to the function
-			// at once, and may overtake each other there.
+			// Messages start in order, but up to five are on their way to the function and may overtake each other.
 			rank := slices.Index(workerlessQueues, m.queue)
 			if rank < last && i%100 > 5 {
 				t.Fatalf("message %d is of %s: %v", i, m.queue, shares(list[:i]))
@@ -270,8 +261,8 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// TestWorkerlessIdle: three empty queues cost one long poll each, and a message
-// on any of them is worked on at once, not after another queue's poll.
+// Three empty queues cost one long poll each, and a message on any of them is processed immediately, not after
+// another queue's poll.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -281,11 +272,11 @@ func TestWorkerlessIdle(t *testing.T) {
 		a.mu.Lock()
 		before := a.receives
 		a.mu.Unlock()
-		time.Sleep(20 * time.Second) // as long as two polls of ten seconds
+		time.Sleep(20 * time.Second) // two polls of ten seconds
 		a.mu.Lock()
 		polls := a.receives - before
 		a.mu.Unlock()
-		if polls > 6+3 { // and those that just ended
+		if polls > 6+3 { // plus those that just ended
 			t.Errorf("%d receives in 20 s of three idle queues that poll for 10 s", polls)
 		}
 		for i, name := range []string{"default", "payments", "submissions"} {
