@@ -1,23 +1,16 @@
 // Package access decides who may call the queue endpoint, and for what.
 //
 // On loopback every caller is the owner. On any other address a [Keyring], read from the --credentials file,
-// authenticates each request by its AWS Signature Version 4, which every AWS SDK produces:
+// authenticates each request by its AWS Signature Version 4:
 //
 //	request ── Keyring.Verify ──▶ Caller ── Caller.Authorize(action, ARN, Policy) ──▶ served, or AccessDenied
-//	             |
-//	             header or query form, session token, date within 15 minutes, SHA-256 of the body
 //
 // A key pair has every right, may only send, or is limited to a list of queues. As on Amazon SQS, a queue's own
 // [Policy] can grant a caller more rights and deny any of them. Callers with every right can always repair a policy.
 //
-// # Invariants
-//
-//   - Every rejected request gets the same error after the same amount of work, whether the key is unknown, the date
-//     too old or the signature wrong.
-//   - Signatures and tokens are compared in constant time.
-//   - The signature always covers the host, the target and the body.
-//   - A policy that cannot be evaluated completely is rejected when it is set, so no stored policy gives false security.
-//   - Errors and String methods never reveal a secret.
+// Every rejected request gets the same error after the same amount of work, whether the key is unknown, the date too
+// old or the signature wrong. Signatures always cover the host, the target and the body. A policy that cannot be
+// evaluated completely is rejected when it is set. Errors and String methods never reveal a secret.
 //
 // The credentials file is reloaded when it changes. If it cannot be read, the previous keys stay in use.
 package access

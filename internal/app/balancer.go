@@ -58,7 +58,6 @@ func (r *replica) setReady(ready bool, reason string) {
 	r.balancer.change(func() { r.ready, r.reason = ready, reason })
 }
 
-// isReady reports whether a replica accepts requests, and the reason if not.
 func (r *replica) isReady() (ready bool, reason string) {
 	r.balancer.mu.Lock()
 	defer r.balancer.mu.Unlock()
@@ -101,7 +100,6 @@ func (r *replica) drain(ctx context.Context) (inWork int) {
 	return r.inWork
 }
 
-// find returns the replicas that satisfy is, in start order.
 func (b *balancer) find(is func(*replica) bool) (found []*replica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +160,6 @@ func (r *replica) release() {
 	}
 }
 
-// isOpen reports whether deliveries are possible, and the reason if not.
 func (b *balancer) isOpen() (open bool, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,9 +16,8 @@ const keptDeployments = 20
 
 // deployments holds the latest deployments and can cancel the current one.
 type deployments struct {
-	mu  sync.Mutex
-	all []*api.Deployment // oldest first
-	// abort cancels the current deployment with a cause. over is closed when it has ended.
+	mu    sync.Mutex
+	all   []*api.Deployment // oldest first
 	abort context.CancelCauseFunc
 	over  chan struct{}
 }

@@ -10,38 +10,25 @@
 //	                                              '- yes -> admit 2, retire 1 (drain), stop 1
 //	scale:  out: start, ready, admit.  in: retire (drain), stop.
 //
-// [App] opens versions, runs their hooks and records the progress of deployments. The replica set starts and stops
-// replicas, and tells the balancer which ones take deliveries. A [Route] delivers each message of a queue to one of
-// them. The gate opens the workers' gates while a replica is ready.
+// [App] opens versions, runs their hooks and records deployments. The replica set starts and stops replicas, and tells the
+// balancer which ones take deliveries. A [Route] delivers a queue's messages to them. The gate opens the workers'
+// gates while a replica is ready.
 //
 // # Poison messages
 //
-// When a replica crashes, any message it had in flight may be the cause. Delivered together they would crash the app
-// again, and after enough receives harmless messages would be dead-lettered along with the poison message.
-//
-//	            the replica crashed with      delivered alone, and
-//	            several messages in flight    the replica crashed
-//	harmless -------------------------> quarantined ----------> poison
-//	    ^                                    |                     |
-//	    '---- delivered alone, survived -----'                     | stays quarantined until
-//	                                                               v its queue dead-letters it
-//
-// A quarantined message is delivered alone, to a replica without other messages, so a crash identifies exactly one
-// message and the other replicas keep working. If ten different messages in a row crash the app, the app itself is
-// broken:
-// [PoisonStatus] reports it, and the app is restarted like one that crashes without a message.
+// When a replica crashes, any message it had in flight may be the cause. To keep harmless messages from being
+// dead-lettered along with it, all of them are quarantined and delivered alone, to a replica of their own. A crash
+// then identifies exactly one message, and the other replicas keep working. A message that survives leaves the
+// quarantine. If ten different messages in a row crash the app, the app itself is broken: [PoisonStatus] reports it,
+// and the app is restarted like one that crashes without a message.
 //
 // # Invariants
 //
 //   - A replica is stopped only when it has no deliveries, or when draining exceeded its limit.
 //   - Only one change (start, scale, restart, deploy) runs at a time; another one fails with [ErrBusy]. But a deployment
-//     cancels a change of size. Retired replicas of any number of versions drain in the background.
-//   - Deliveries switch to a version only while all of its replicas are ready at the same time. This is checked again
-//     after the previous helpers have exited.
+//     cancels a change of size. Retired replicas drain in the background.
+//   - Deliveries switch to a version only while all of its replicas are ready at the same time.
 //   - A failed deployment leaves the previous replicas serving and none of its own running.
 //   - Helpers, the processes without deliveries, run once per version. The previous ones exit before the next ones start.
-//   - A message is poison only if it was alone on the crashed replica. A message that was delivered alone without a crash
-//     leaves the quarantine whatever the response was.
-//   - At most 10,000 messages are quarantined. Beyond that the oldest is forgotten, and detected again when it crashes the
-//     app.
+//   - At most 10,000 messages are quarantined. Beyond that the oldest is forgotten.
 package app

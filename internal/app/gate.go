@@ -13,7 +13,7 @@ type gate struct {
 	ready  chan struct{} // closed when the app first becomes ready
 
 	mu    sync.Mutex
-	timer *time.Timer // closes the gates if the app stays unready
+	timer *time.Timer
 }
 
 func (g *gate) change(open bool, reason string) {

@@ -82,7 +82,6 @@ func (k *keptVersions) folderPath(folder string) string {
 	return folder
 }
 
-// stored returns the list in the file's format.
 func (k *keptVersions) stored() storedVersions {
 	all := slices.Clone(k.all)
 	for i := range all {
@@ -106,7 +105,6 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// add records a serving version or a failed deployment.
 func (k *keptVersions) add(v api.AppVersion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +156,6 @@ func (k *keptVersions) list(live int) []api.AppVersion {
 	return all
 }
 
-// folderSize returns the size of up to maxFolderFiles files in a folder.
 func folderSize(dir string) (size int64) {
 	files := 0
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {

@@ -23,10 +23,8 @@ type CommandClaim interface {
 	Finish(ctx context.Context, done bool) error
 }
 
-// finishLimit bounds releasing a claim after the deployment ended.
 const finishLimit = 15 * time.Second
 
-// leaderCommands runs the leader_only commands of one version.
 type leaderCommands struct {
 	opts   *Options
 	digest string // identifies the version

@@ -18,7 +18,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// machinePhase is the first phase, which changes the machine.
 const machinePhase = "machine"
 
 func (o *Options) appliesMachine(v version) bool {

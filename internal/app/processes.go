@@ -18,7 +18,7 @@ const RetryGivenUp = time.Minute
 
 const (
 	restartMin = 100 * time.Millisecond // delay before the first restart, doubled each time
-	readyLate  = 10 * time.Second       // when an unready replica is first reported
+	readyLate  = 10 * time.Second
 )
 
 // Guard applies the configured user and limits to a process.

@@ -16,7 +16,7 @@ const (
 	quarantinePause = 200 * time.Millisecond // delay before an undelivered message is retried
 )
 
-// quarantine delivers messages that may crash the app, one at a time, to a replica of their own.
+// quarantine delivers messages one at a time to a replica of their own.
 type quarantine struct {
 	replicas *replicaSet // starts the replica, which the balancer never admits
 	using    sync.Mutex  // held while using the replica
@@ -48,7 +48,6 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	return result
 }
 
-// ready returns the ready replica, starting it if necessary.
 func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 	v, r := q.replicas.current(), q.running()
 	if r != nil && r.version.number != v.number {

@@ -23,7 +23,6 @@ type processes interface {
 	Stop(ctx context.Context) error
 }
 
-// replica is one running copy of the app that takes deliveries.
 type replica struct {
 	balancer     *balancer
 	port, number int
@@ -57,7 +56,6 @@ func newReplica(b *balancer, v version, port, number int) *replica {
 
 func (r *replica) address() string { return fmt.Sprintf("http://localhost:%d", r.port) }
 
-// name returns the process name: web, web-2 and so on.
 func (r *replica) name() string {
 	if r.number == 1 {
 		return bundle.MainProcess

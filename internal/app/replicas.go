@@ -16,7 +16,6 @@ import (
 // errRolledBack means that the new version failed and the previous one is still serving.
 var errRolledBack = errors.New("the deployment was rolled back")
 
-// launcher starts the processes of a version.
 type launcher interface {
 	// launch starts the process of a replica. ctx only bounds the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
@@ -36,8 +35,7 @@ type replicaOptions struct {
 	// starting, switching and switched report the progress of a deployment. They are not called concurrently and must
 	// not change the set.
 	starting, switching, switched func()
-	// retired reports that the replicas of a version have drained and stopped.
-	retired func(version)
+	retired                       func(version)
 }
 
 // replicaSet keeps replicas of one version running. Its methods are safe for concurrent use.
@@ -125,7 +123,6 @@ func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas 
 	return replicas, ctx.Err()
 }
 
-// launchOne starts one replica without admitting it.
 func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error) {
 	r, err := s.balancer.add(v)
 	if err != nil {
@@ -367,7 +364,6 @@ func (s *replicaSet) discard(replicas []*replica) {
 	all.Wait()
 }
 
-// stopOne stops a replica or helpers; p may be nil.
 func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
 	if p == nil {
 		return

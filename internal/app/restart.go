@@ -36,7 +36,6 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-// errNoProcess means that the serving version has no such process.
 var errNoProcess = errors.New("there is no process")
 
 // restart returns when deliveries go to the new replica. The error is [ErrBusy] if a deployment canceled the restart.
@@ -64,7 +63,6 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	return now, nil
 }
 
-// replaceReplica replaces one replica and returns the name of the new one.
 func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int) (name string, err error) {
 	added, err := s.launchAll(ctx, serves.version, 1)
 	if err == nil {

@@ -103,7 +103,6 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// explain adds why a step was interrupted, if it was.
 func (s *stepRunner) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

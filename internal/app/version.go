@@ -17,7 +17,6 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// version is one deployed version of the app.
 type version struct {
 	number int
 	// bundle may be nil. command is empty if the bundle's Procfile defines it.
@@ -34,10 +33,8 @@ type version struct {
 	configOnly bool
 	// unpacked means that its folder was created for this deployment.
 	unpacked bool
-	// restart means that it repeats the previous version on request.
-	restart bool
-	// change is the difference to the previous settings.
-	change config.Change
+	restart  bool
+	change   config.Change
 }
 
 // String describes a version for people.
@@ -89,7 +86,6 @@ func (v version) changedFiles() (changed []string) {
 	return changed
 }
 
-// areSettings reports whether all files contain only settings.
 func areSettings(files []string) bool {
 	return !slices.ContainsFunc(files, func(name string) bool {
 		return name != "env.yaml" && !strings.HasPrefix(name, ".ebextensions/") &&
@@ -138,7 +134,6 @@ func fileStamps(dir string) map[string]string {
 	return files
 }
 
-// versionFile is the file in the data directory with the last version number.
 const versionFile = "app.version"
 
 // versionNumbers numbers versions uniquely across restarts, if there is a file.

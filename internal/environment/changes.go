@@ -18,7 +18,6 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// changes applies new versions of the app, settings and tasks while the environment is running.
 type changes struct {
 	opts     *Options
 	life     *lifecycle

@@ -69,7 +69,7 @@ func (c *changes) configuration() api.Configuration {
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
 		Topics: config.Topics(), Queues: []api.ConfigQueue{}}
 	if err != nil {
-		shown.Problem = problemText(err)
+		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	} else if change, err := c.pending(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
@@ -254,8 +254,6 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-func problemText(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
 // changeSettings writes a change to the settings file and applies the live options. If anything fails, it restores
 // the file.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
@@ -329,7 +327,6 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 	return change, refusedChange(nil, err)
 }
 
-// writeSettings replaces a file atomically and keeps its owner.
 func writeSettings(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {
 	if err := datadir.Replace(path, data, mode); err != nil || old == nil {
 		return err

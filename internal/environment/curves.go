@@ -113,7 +113,6 @@ func (p *pipeline) atMost(n int) int {
 	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
 }
 
-// mark records deployments that ended and changes of the leader since the last reading.
 func (c *curves) mark(now time.Time) {
 	if a := c.programs.app; a != nil {
 		for _, d := range slices.Backward(a.Deployments()) { // oldest first

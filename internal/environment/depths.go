@@ -36,12 +36,10 @@ type depth struct {
 	taken           time.Time
 }
 
-// countedQueue is one queue to count, with its worker.
 type countedQueue struct {
 	// deadLetterQueue is "" without one.
 	name, deadLetterQueue string
-	// onSQS is the queue on Amazon SQS, or nil for an embedded queue.
-	onSQS *aws.Queue
+	onSQS                 *aws.Queue
 	// held returns the messages waiting in the worker for a free slot, and the wait of deliveries begun in the last
 	// minute.
 	held func() (n int, longestWait time.Duration)
@@ -170,7 +168,6 @@ func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	c.readings[q.name] = r
 }
 
-// deadLetters counts a dead-letter queue, and returns false if it is inaccessible.
 func (c *depthCounter) deadLetters(ctx context.Context, name string) (int64, bool) {
 	if name == "" {
 		return 0, false

@@ -112,7 +112,6 @@ func (o *Options) targetText(set *config.QueueSettings) string {
 	return ownAddress(&o.Config.Settings) + path
 }
 
-// describedProcesses lists the processes to start: the app, or local functions.
 func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProcess) {
 	add := func(name, command string) {
 		p := api.DescribedProcess{Name: name, Command: withoutSecret(command)}
@@ -255,7 +254,6 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
 }
 
-// listCloud lists the environment's resources on AWS, or nothing if it does not use AWS.
 func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	if o.QueuesOnly {
 		return nil, nil
@@ -268,7 +266,6 @@ func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	return inventory.List(ctx)
 }
 
-// missing lists configured resources that do not exist on AWS.
 func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
 	exists := func(name string) bool {
 		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })

@@ -8,13 +8,12 @@
 //	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
 //
 // environment.go lists the steps in order, with reasons. Each started part pushes its shutdown onto a stack
-// (lifecycle.go), which a stop unwinds. If startup fails, the same stack stops the parts already started.
+// (lifecycle.go), which a stop or a failed startup unwinds.
 //
 // # Stopping
 //
 // A stop is a drain: receiving ends, deliveries in flight finish, messages that were not posted return to the queue,
-// and the app gets TERM and its grace period. The settings ShutdownTimeout and AppGrace limit the time, and a second
-// signal cuts it short.
+// and the app gets TERM and its grace period. A second signal cuts the drain short.
 //
 // # The path of a message
 //
@@ -24,8 +23,7 @@
 //
 // # The components
 //
-// [Environment] has one component per job. Each has its dependencies as named fields, provides the start steps for its
-// part, and pushes its shutdown onto the stack.
+// [Environment] has one component per job, with its dependencies as named fields:
 //
 //	queues    opens the queues, embedded and on Amazon SQS, and serves the embedded ones
 //	work      holds a pipeline per queue
@@ -36,7 +34,6 @@
 //	observe   provides health, metrics, charts and events
 //	instance  makes the environment discoverable for other commands, and opens its console
 //
-// All components share the options, the lifecycle (lifecycle.go) and the current settings. The settings are an
-// immutable revision (settings.go) that a reload replaces as a whole. describe.go describes everything for 'tendril
-// describe' and 'tendril explain'.
+// All components share the options, the lifecycle and the current settings, an immutable revision (settings.go) that
+// a reload replaces as a whole.
 package environment

@@ -54,7 +54,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// examineRunning finds problems with a running environment, its machine and its dependencies. ctx bounds queries.
+// examineRunning is Examine for a running environment.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	s := e.settings.now()
 	now := *e.opts // with the serving version's bundle
@@ -105,7 +105,6 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// levelOf returns the severity of a health cause.
 func levelOf(s health.Status) doctor.Level {
 	switch s {
 	case health.Severe, health.Degraded:
@@ -266,7 +265,6 @@ func nextFree(host string, port int) string {
 	return ""
 }
 
-// holderOf names the process or environment listening on a port.
 func holderOf(port int, running []api.Found) string {
 	for i := range running {
 		found := &running[i]
@@ -284,7 +282,6 @@ func holderOf(port int, running []api.Found) string {
 	return "another program"
 }
 
-// inspectTargets queries apps that tendril does not start.
 func (e *examiner) inspectTargets(ctx context.Context) {
 	seen := map[string]bool{}
 	for i := range e.settings.Queues {
@@ -374,7 +371,6 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	e.checkPermissions(ctx, e.inspectSQS(ctx))
 }
 
-// resource returns a queue or table by name or URL, or nil.
 func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 	for i := range found {
 		if r := &found[i]; r.Name == name || url != "" && r.URL == url {

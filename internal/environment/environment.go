@@ -253,7 +253,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// announce writes the files that let other commands find the environment, and prints the startup message.
+// announce writes the files that let other commands find the environment.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err

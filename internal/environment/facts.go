@@ -14,7 +14,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// facts provides get-config's answers in this environment.
 type facts struct {
 	opts     *Options
 	life     *lifecycle

@@ -36,7 +36,6 @@ func (f *failures) record(w *workQueue, d *api.Delivery) {
 	log.Add(d.Outcome, "", deliveryFields(d))
 }
 
-// deliveryFields converts a delivery to the fields of an event.
 func deliveryFields(d *api.Delivery) map[string]string {
 	fields := map[string]string{"message_id": d.MessageID, "queue": d.Queue, "reason": d.Reason, "answer": d.Answer,
 		"dead_letter_queue": d.DeadLetterQueue, "status": number(d.Status), "attempt": number(d.Attempt),

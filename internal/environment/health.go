@@ -69,7 +69,8 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// deploymentStates takes limit, the time a version may take to become ready.
+// deploymentStates returns the health inputs for the last deployment. limit is how long a version may take to become
+// ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:

@@ -97,7 +97,7 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// stopText is the last event, missing after a kill.
+// stopText is the text of the last event. It is missing if the process was killed.
 const stopText = "environment stopped"
 
 // Happened records an event if there is an event log.

@@ -117,7 +117,6 @@ func (i *instance) listen() (net.Listener, error) {
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-// visible reports whether other commands can find this environment.
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
 // claimFiles schedules the removal of the files after everything started later.

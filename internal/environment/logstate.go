@@ -76,7 +76,6 @@ func (q *queues) logQueues(log *slog.Logger) {
 	}
 }
 
-// readStacks returns the stacks of all goroutines in the runtime's format.
 func readStacks() string {
 	buf := make([]byte, 64<<10)
 	for {

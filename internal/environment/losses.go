@@ -9,7 +9,6 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// lossInterval is the minimum time between two events with the same text for a queue.
 const lossInterval = 10 * time.Second
 
 const (

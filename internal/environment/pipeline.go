@@ -28,7 +28,6 @@ func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Du
 	return cmp.Or(set.Deadline, set.InactivityTimeout)
 }
 
-// isPaused reports whether a user paused a worker.
 func isPaused(st worker.Status) bool {
 	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }

@@ -66,7 +66,8 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings to new deliveries, without a restart. newReplicas excludes the current replicas.
+// tune applies changed settings to new deliveries, without a restart. With newReplicas, the current replicas keep
+// theirs.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -153,7 +154,6 @@ func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	return false, p.resume("")
 }
 
-// pauseAll pauses every queue until this process exits.
 func (p *pipelines) pauseAll(reason string) error {
 	lines, err := p.chosen("")
 	for _, l := range lines {

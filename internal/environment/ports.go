@@ -18,7 +18,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// portTries is the number of ports tried, starting at the default one.
 const portTries = 100
 
 // portsLockTimeout is how long to wait for another environment, which holds the lock from its choice until it listens.

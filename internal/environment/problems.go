@@ -37,7 +37,6 @@ type problems struct {
 	elsewhereAt time.Time
 }
 
-// watch checks until ctx is done, and logs new problems.
 func (p *problems) watch(ctx context.Context) {
 	tick := time.NewTicker(problemInterval)
 	defer tick.Stop()
@@ -87,7 +86,6 @@ func (p *problems) texts() (all []string) {
 	return all
 }
 
-// here returns the problems of the embedded queues.
 func (p *problems) here() (all []problem) {
 	if p.queues.broker == nil {
 		return nil

@@ -48,7 +48,6 @@ func (p *programs) build(c *changes, cron *schedule) {
 	})
 }
 
-// start starts n replicas of the app.
 func (p *programs) start(ctx context.Context, replicas int) error {
 	if p.app == nil {
 		return nil
@@ -68,7 +67,6 @@ func (p *programs) start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// shareBundle gives the app's user access to a bundle unpacked by tendril.
 func (p *programs) shareBundle(context.Context) error {
 	if p.opts.Bundle == nil {
 		return nil

@@ -130,7 +130,6 @@ func (q *queues) home() *workQueue {
 	return q.all[0]
 }
 
-// named returns a queue by name, or nil if it has no worker here.
 func (q *queues) named(name string) *workQueue {
 	if i := slices.IndexFunc(q.all, func(w *workQueue) bool { return w.name == name }); i >= 0 {
 		return q.all[i]
@@ -221,7 +220,6 @@ func embeddedARN(s *config.Settings, name string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// findOnSQS finds a queue on Amazon SQS and warns of conflicts between its attributes and the settings.
 func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	reference := cmp.Or(set.URL, set.Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -85,7 +85,6 @@ func changeableByOthers(b *bundle.Bundle) error {
 }
 
 var (
-	// containerGroup matches a container's control group in /proc/1/cgroup.
 	containerGroup = regexp.MustCompile(
 		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
 	// containerMount matches a file that container engines bind-mount from their own folders.

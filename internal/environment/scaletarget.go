@@ -46,7 +46,6 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	return nil
 }
 
-// leaveSize disables scaling and logs the reason.
 func (s *sizing) leaveSize(why string) {
 	s.target, s.left = config.ScaleNone, why
 	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,

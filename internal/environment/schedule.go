@@ -97,7 +97,6 @@ func (s *schedule) leads() bool {
 	return m != nil && m.Leading()
 }
 
-// adopt applies the periodic tasks of a new version, which have been validated.
 func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	if b == nil || s.settings.now().Cron != "" {
 		return

@@ -25,8 +25,7 @@ import (
 const (
 	// endpointBodies and consoleBodies are the default maximum bytes of request bodies held at once.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
-	// connectionBytes is the memory of an idle connection.
-	connectionBytes = 16 << 10
+	connectionBytes               = 16 << 10
 	// ownDescriptors are always open: database files, locks, listeners, epoll.
 	ownDescriptors = 48
 	// processDescriptors are needed per process, for its output, supervision and connection.
@@ -129,7 +128,6 @@ func listenConsole(s *config.Settings) (net.Listener, error) {
 	return opened("console")(listen.TCP(s.Console, localOnly))
 }
 
-// errorLog converts the lines of an HTTP server's error log to log events.
 type errorLog struct{ log *slog.Logger }
 
 // Write logs one line. TLS handshake errors are logged as debug, since any client can cause thousands of them.

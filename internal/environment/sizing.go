@@ -227,7 +227,6 @@ func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	return g
 }
 
-// gauge measures the load of all pipelines, or only of those that deliver to the app run here.
 func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	concurrency := 0
 	for _, l := range s.work.all {
@@ -273,7 +272,6 @@ func (s *sizing) scale() autoscale.Scale {
 	return autoscale.NewScale(s.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
 }
 
-// scalingStatus returns the scaling state for the console, or nil without scaling.
 func (s *sizing) scalingStatus() *api.Scaling {
 	protection := s.protection.text()
 	if s.loop == nil || s.target == config.ScaleNone {

@@ -24,7 +24,6 @@ import (
 	"tendril/queue"
 )
 
-// target is the destination of a queue's messages.
 type target struct {
 	queue     *workQueue
 	deliverer worker.Deliverer
@@ -37,7 +36,6 @@ type target struct {
 	close      func() // drops the connections
 }
 
-// current returns the target with the current path.
 func (t *target) current() string {
 	if t.base == "" {
 		return t.name
@@ -248,7 +246,6 @@ func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 
 const renewHint = "replace the files of target-ca, target-cert and target-key: they are read again when they change"
 
-// httpOptions combines the settings with a queue's own.
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {

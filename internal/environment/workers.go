@@ -24,7 +24,6 @@ func negativeIfZero(d time.Duration) time.Duration {
 	return d
 }
 
-// buildWorkers creates a pipeline for each queue.
 func (p *pipelines) buildWorkers(ctx context.Context) error {
 	s := p.settings.now()
 	if len(p.queues.all) > 1 || s.Sleep > 0 {

@@ -27,7 +27,6 @@ type workQueue struct {
 // settings returns the queue's current settings, which must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
-// targetKey is the same for queues with the same target.
 func (w *workQueue) targetKey() string {
 	set := w.settings()
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda

@@ -1,15 +1,12 @@
 // Package httplimit limits the connections, requests and memory that clients of an HTTP server can occupy.
 //
-// Any client that reaches a listener can open connections and send endless bodies. [Listen] limits both, for every
-// server of this program:
+// Any client that reaches a listener can open connections and send endless bodies. [Listen] limits both:
 //
 //	Connections  the longest idle connection is closed for a new one
 //	Bodies       a body waits for memory, and is rejected with queue.CodeRequestThrottled if that takes too long
 //	Anonymous    requests without valid credentials have no body, and occupy an eighth of the connections
 //
-// A request is either processed and answered or not processed at all: a connection with a request in progress is
-// never closed for a new one, and a closed connection does not start another request. Idle clients never keep out a
-// probe or a producer.
-//
-// Slow requests are left to the server's own timeouts.
+// A connection with a request in progress is never closed for a new one, and a closed connection does not start
+// another request. Idle clients never keep out a probe or a producer. Slow requests are left to the server's own
+// timeouts.
 package httplimit

@@ -7,6 +7,6 @@
 // An address that is already taken returns [ErrInUse]. The bound address, not the given name, decides whether an
 // address is local.
 //
-// A socket is created in a private folder and renamed once its permissions are set, so nobody else can connect in
-// between. Closing the listener removes it.
+// A socket is created in a private folder and renamed once its permissions are set, so that other users cannot
+// connect in between. Closing the listener removes it.
 package listen

@@ -53,15 +53,13 @@ func Local(l net.Listener) string {
 }
 
 // Unix creates a socket for its owner and the group of its folder. It replaces a stale socket and returns [ErrInUse]
-// for one that is being served.
-//
-// The socket gets its name after its permissions are set, so that nobody else can connect before.
+// for one that is being served. The socket gets its name after its permissions are set.
 func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 
-	// The temporary name is shorter and would hide that nobody can connect to the final path.
+	// The temporary name is shorter, so creating it would not detect that the final path is too long to connect to.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fail(fmt.Errorf("the path has %d bytes, and a socket's at most %d; name a shorter one", len(path), most))
 	}

@@ -1,17 +1,16 @@
 // Package proof makes servers prove that they know a secret before a client sends it.
 //
 // Any local user can listen on a port that a process has given up, so a client that read a server's address from a
-// file or an option cannot know who answers there. [Require] starts each cleartext connection with a challenge,
-// before the first request:
+// file cannot know who answers there. [Require] starts each cleartext connection with a challenge:
 //
-//		client ── GET / with a nonce and HMAC(token, "client", nonce, address) ──▶ server
-//		       ◀───────────── 204 with HMAC(token, "server", nonce, address) ──
-//		       ── the request, with the token and its body, on the same connection ──▶
+//	client ── GET / with a nonce and HMAC(token, "client", nonce, address) ──▶ server
+//	       ◀───────────── 204 with HMAC(token, "server", nonce, address) ──
+//	       ── the request, with the token and its body, on the same connection ──▶
 //
-//	  - The proof and the requests share one TCP connection, so a process that takes over the port later gets neither.
-//	  - The HMAC covers the address the server sees, so another listener cannot relay the challenge to the real server.
-//	  - A server proves itself only to clients that know the token, so others learn nothing that helps to guess it.
+// The proof and the requests share one TCP connection, so a process that takes over the port later gets neither. The
+// HMAC covers the address the server sees, so another listener cannot relay the challenge. A server proves itself
+// only to clients that know the token.
 //
-// TLS with a verified certificate and signed requests need no such proof. The proof does not encrypt: anyone who can
-// read the traffic can read the token.
+// The proof does not encrypt: anyone who can read the traffic can read the token. TLS and signed requests do not need
+// it.
 package proof

@@ -11,11 +11,9 @@ import (
 
 // Certificate is a PEM file used for TLS.
 type Certificate struct {
-	// Option is the name of the option that sets File.
 	Option, File string
-	// Expires is the end of validity, and Left the time until then.
-	Expires time.Time
-	Left    time.Duration
+	Expires      time.Time
+	Left         time.Duration
 }
 
 // InspectCertificate returns the expiry of a certificate with its private key in another file. Without a key, the

@@ -10,8 +10,7 @@ type Facts struct {
 	Health       []Cause
 	HealthStatus string
 	Queues       []Queue
-	// Apps are the targets messages are posted to.
-	Apps []App
+	Apps         []App
 	// Problems are failures while collecting the other facts.
 	Problems []Problem
 	// Unchecked is why Permissions are unknown, or "".
@@ -100,8 +99,7 @@ type Permission struct {
 type Clock struct {
 	Server string
 	// Ahead is how far it is ahead of this machine's clock, to about a second.
-	Ahead time.Duration
-	// Signed reports whether requests to it have a signature with a timestamp.
+	Ahead  time.Duration
 	Signed bool
 }
 
@@ -120,24 +118,20 @@ type Port struct {
 	// Holder is the process that listens there now, or "". Set means that the option was set explicitly.
 	Holder string
 	Set    bool
-	// Free is the address 'tendril up' uses instead, or "".
-	Free string
+	Free   string
 	// Refused is why a running environment cannot be reached there, or "".
 	Refused string
 }
 
 // Disk is the disk with the data directory.
 type Disk struct {
-	// Path is the data directory, or "" if it was not checked.
 	Path string
 	// Free and Total are in bytes. Sync is the duration of a small durable write.
 	Free, Total int64
 	Sync        time.Duration
-	// Kind names a network file system, or is "" for a local one.
-	Kind string
+	Kind        string
 	// Problem is why nothing can be written there, or "".
-	Problem string
-	// Embedded reports whether queues are stored there.
+	Problem  string
 	Embedded bool
 }
 

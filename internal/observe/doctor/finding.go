@@ -33,8 +33,7 @@ type Finding struct {
 type Examination struct {
 	Environment string `json:"environment"`
 	// Running distinguishes a running process from a planned start.
-	Running bool `json:"running"`
-	// Findings are ordered by level, worst first.
+	Running  bool      `json:"running"`
 	Findings []Finding `json:"findings"`
 }
 

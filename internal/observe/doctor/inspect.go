@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncs is the number of timed writes. The median counts.
 const syncs = 5
 
 // InspectDisk measures the disk of the data directory, which need not exist yet. It writes a small unnamed file there.
@@ -53,7 +52,6 @@ func InspectDisk(path string) Disk {
 	return d
 }
 
-// syncTime returns the median duration of a small durable write.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, ".tendril-doctor-")
 	if err != nil {

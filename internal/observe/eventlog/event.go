@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// maxField is the maximum length of a field's value, in bytes.
 const maxField = 1 << 10
 
 // Event is one stored event.

@@ -52,7 +52,6 @@ type Log struct {
 	stop    chan struct{}
 	stopped chan struct{}
 
-	// The fields below belong to the writer.
 	file    *os.File // nil if it could not be reopened
 	size    int64
 	torn    bool // the last line may be incomplete
@@ -104,7 +103,7 @@ func (l *Log) Newest() (e Event, found bool) {
 	return entries[len(entries)-1], true
 }
 
-// Happened is [Log.Add] for the event package.
+// Happened implements [event.Listener].
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
 // Add records an event with the current time. It does not wait for the disk.
@@ -191,7 +190,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes pending events. Unwritten events stay pending.
+// flush keeps unwritten events pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -296,7 +295,6 @@ func scan(at files, take func(Event) bool) error {
 	return nil
 }
 
-// openToRead returns an empty file if it is missing.
 func openToRead(path string) (io.ReadSeekCloser, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return nil, err
@@ -314,7 +312,6 @@ func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
 func (empty) Seek(int64, int) (int64, error) { return 0, nil }
 func (empty) Close() error                   { return nil }
 
-// readEnd returns the last events of a file, and whether these are all.
 func readEnd(path string) (events []Event, whole bool, err error) {
 	f, err := openToRead(path)
 	if err != nil {

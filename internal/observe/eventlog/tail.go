@@ -14,8 +14,6 @@ type Range struct {
 	Limit  int // maximum number; 0 means no limit
 }
 
-func (r *Range) includes(id int64) bool { return id > r.After && (r.Before == 0 || id < r.Before) }
-
 type entry interface {
 	id() int64
 	size() int
@@ -36,7 +34,6 @@ type tail[T entry] struct {
 	changed chan struct{} // closed when an entry is added
 }
 
-// add appends the entry created for the next ID.
 func (t *tail[T]) add(with func(id int64) T) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +85,7 @@ func (s *selector[T]) take(e T) bool {
 	switch {
 	case full && !s.Newest, s.Before > 0 && e.id() >= s.Before:
 		return false
-	case !s.includes(e.id()) || !s.matches(&e):
+	case e.id() <= s.After || !s.matches(&e):
 		return true
 	}
 	if s.selected = append(s.selected, e); full {
@@ -97,7 +94,6 @@ func (s *selector[T]) take(e T) bool {
 	return true
 }
 
-// result returns the selected entries in the order the range asks for.
 func (s *selector[T]) result() []T {
 	if s.Newest {
 		slices.Reverse(s.selected)

@@ -12,8 +12,7 @@
 //
 // A [Monitor] evaluates health every ten seconds. Each rule returns a status and a cause, and the worst status wins.
 // To avoid flapping, the status becomes worse only after three bad checks within a minute, and better only after a
-// minute without one. User actions (a pause, a drain, a deployment) and certain facts (a process that was given up,
-// denied access) count immediately.
+// minute without one. User actions and certain facts (a process that was given up, denied access) count immediately.
 //
 //	status     color   meaning                                exit code
 //	Ok         Green   nothing to do                           0
@@ -24,16 +23,13 @@
 //	Degraded   Red     much of it                              2
 //	Severe     Red     nearly all of it                        2
 //
-// The exit codes follow the convention for checks of monitoring systems.
-//
 // # Invariants
 //
 //   - Unknown values raise no cause.
 //   - A report other than Ok has at least one cause.
 //   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
 //     instance, so it takes none out of service.
-//   - If the rounds stop, the status is No Data, with the time since the last one.
+//   - If the rounds stop, the status is No Data.
 //
-// Only the sources of [Options] are queried, never other instances. Deliveries are counted, not messages: a message
-// that fails ten times is ten failures.
+// Deliveries are counted, not messages: a message that fails ten times is ten failures.
 package health

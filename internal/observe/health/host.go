@@ -16,7 +16,7 @@ type Figure struct {
 
 func known(v float64) Figure { return Figure{v, true} }
 
-// Reading is a measurement of the machine's resources.
+// Reading is one measurement of the machine.
 type Reading struct {
 	// CPU is the usage of all processors since the previous reading, in percent.
 	CPU  Figure

@@ -4,7 +4,6 @@ import "time"
 
 // inputs are the values the rules judge. A zero field raises no cause.
 type inputs struct {
-	// Started is when the environment was started.
 	Now, Started time.Time
 	// StartLimit is how long the app may take to become ready; 0 means 10 min.
 	StartLimit time.Duration

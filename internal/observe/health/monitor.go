@@ -12,7 +12,6 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// interval is the time between two rounds.
 const interval = 10 * time.Second
 
 // Options configure a [Monitor]. Sources are called only after startup, must not block and must be safe for
@@ -54,7 +53,6 @@ type Monitor struct {
 	wasReady atomic.Bool
 	again    chan struct{}
 
-	// polls holds the failing queues by name.
 	pollsMu sync.Mutex
 	polls   map[string]pollFailure
 
@@ -252,7 +250,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// starting returns the inputs during startup.
 func (m *Monitor) starting(now time.Time) inputs {
 	in := inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining),
 		DataDir: m.opts.DataDir()}
@@ -262,7 +259,6 @@ func (m *Monitor) starting(now time.Time) inputs {
 	return in
 }
 
-// condition returns the inputs that determine readiness.
 func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	in := m.starting(now)
 	app := &in.App

@@ -32,7 +32,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns nothing if the status is "".
+// measured returns a finding about a measurement, or nil if the status is "".
 func measured(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -40,7 +40,7 @@ func measured(s Status, format string, args ...any) []finding {
 	return []finding{{s, fmt.Sprintf(format, args...), false}}
 }
 
-// certain returns nothing if the status is "".
+// certain returns a finding that is not smoothed, or nil if the status is "".
 func certain(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil

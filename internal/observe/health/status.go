@@ -75,10 +75,9 @@ type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
 	// Causes are sentences, worst first, and never nil. Details add their statuses.
-	Causes  []string `json:"causes"`
-	Details []Cause  `json:"details,omitempty"`
-	// Since is when the status last changed.
-	Since time.Time `json:"since,omitzero"`
+	Causes  []string  `json:"causes"`
+	Details []Cause   `json:"details,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 
 	// certain is the rank of the worst status that does not depend on measurements, and calm the rank of the worst
 	// green one.

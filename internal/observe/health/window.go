@@ -80,7 +80,6 @@ type bucket struct {
 	latencies Latencies
 }
 
-// count records a delivery that ended now and took d.
 func (w *window) count(c Class, d time.Duration, now time.Time) {
 	if c < 0 || c >= classes {
 		c = Other
@@ -109,7 +108,6 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-// sum returns the counts of the last five minutes.
 func (w *window) sum(now time.Time) (sum bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,24 +1,20 @@
 // Package logging prints events and deliveries as text for a terminal, as JSON, or in the format of aws-sqsd.
 //
-// A [Logger] is a [log/slog.Logger] that on a terminal also prints lines that are not log events: one per settled
-// message ([Logger.Settled]), the app's output ([Logger.AppOutput]) and the startup banner ([Logger.Banner]).
+// A [Logger] is a [log/slog.Logger] that on a terminal also prints settled messages ([Logger.Settled]), the app's
+// output ([Logger.AppOutput]) and the startup banner ([Logger.Banner]).
 //
 //	12:00:00 · receiving started  queue=jobs
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
 //	12:00:02 ! changing the visibility failed  queue=jobs message_id=4f0c2b1e-... err="..."
 //	web.1 | listening on port 8080
 //
-// On a terminal an event has time, message and attributes. The component is omitted, and the hint comes last. Package
-// terminal makes untrusted text safe to print. Otherwise each line is a JSON object with the same keys. The aws-sqsd
-// format differs from the terminal's only for deliveries.
+// Package terminal makes untrusted text safe to print. The aws-sqsd format differs from the terminal's only for
+// deliveries.
 //
 // Messages are constant. Variable parts are in attributes with the same keys everywhere: component, queue,
-// message_id, task, attempt, outcome, duration_ms, reason, err, hint. A terminal displays milliseconds as a duration:
-// retry_in_ms=1500 becomes retry_in=1.5s.
+// message_id, task, attempt, outcome, duration_ms, reason, err, hint. A terminal omits the component, and displays
+// milliseconds as a duration.
 //
 // Lines about deliveries are sampled: for each outcome a limited number is printed per second, and
 // [Logger.ReportOmitted] logs how many were omitted.
-//
-// [Logger.Worker], [Logger.Broker], [Logger.AWS] and [Logger.Limiter] return listeners that log the events of these
-// packages.
 package logging

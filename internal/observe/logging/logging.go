@@ -26,11 +26,9 @@ const (
 
 // Options configure a [Logger]. Only Out is required.
 type Options struct {
-	// Out receives whole lines.
 	Out    io.Writer
 	Format Format
-	// Color enables colors in Text and SQSD.
-	Color bool
+	Color  bool
 	// Level is the minimum level. From slog.LevelWarn on, successful deliveries, the banner and excerpts of responses
 	// are omitted.
 	Level slog.Level

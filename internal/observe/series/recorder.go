@@ -29,7 +29,6 @@ type Reading struct {
 	// Oldest is the age of the oldest message. It is known only if HasOldest is true.
 	Oldest    time.Duration
 	HasOldest bool
-	// Latencies covers the deliveries since startup.
 	Latencies health.Latencies
 }
 
@@ -76,7 +75,6 @@ func (r *Recorder) Mark(at time.Time, kind, text string) {
 	r.marks = append(r.marks[max(0, len(r.marks)-maxMarks+1):], Mark{at.Unix(), kind, text})
 }
 
-// record adds a reading. The first one only provides the initial counters.
 func (r *Recorder) record(now *Reading, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +240,6 @@ func (p *period) add(s *sample) {
 	p.latencies.Add(&s.latencies)
 }
 
-// write stores the period in progress as the newest point.
 func (l *level) write() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {

@@ -62,8 +62,7 @@ type Curves struct {
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
-	// Marks are the events in the range, oldest first.
-	Marks []Mark `json:"marks"`
+	Marks  []Mark             `json:"marks"`
 }
 
 // Traffic is the rate of received and finished messages, in messages per second.
@@ -79,10 +78,9 @@ type Environment struct {
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
 	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries.
-	P50MS Values `json:"p50_ms"`
-	P95MS Values `json:"p95_ms"`
-	P99MS Values `json:"p99_ms"`
-	// OldestSeconds is the age of the oldest message.
+	P50MS         Values `json:"p50_ms"`
+	P95MS         Values `json:"p95_ms"`
+	P99MS         Values `json:"p99_ms"`
 	OldestSeconds Values `json:"oldest_seconds"`
 }
 

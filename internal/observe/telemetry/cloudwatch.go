@@ -36,7 +36,6 @@ type CloudWatchOptions struct {
 
 // Health is the state of an environment sent to CloudWatch.
 type Health struct {
-	// Green is the value of the metric Health: 1 if true, 0 if false.
 	Green bool
 	// Code is the value of EnvironmentHealth, from 0 for Ok to 25 for Severe as in Elastic Beanstalk's enhanced
 	// health.
@@ -181,7 +180,6 @@ func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
-// flush sends the pending data and returns when to retry, or zero if everything was sent.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]

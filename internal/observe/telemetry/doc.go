@@ -14,13 +14,8 @@
 //	delivery --> Tracer: a span for each delivery ---+  bounded queue
 //
 // For each package that reports events, a method of [Telemetry] returns that package's Events with listeners that
-// count. Callers combine them with their own listeners:
-//
-//	counters := tel.Worker(queue, target)
-//	events.Settled = func(s worker.Settled) { counters.Settled(s); show(s) }
-//	events.Deleted = counters.Deleted
-//
-// State without events, or with too frequent changes, is read from [Sources] when the metrics are read.
+// count. Callers combine them with their own listeners. State without events is read from [Sources] when the metrics
+// are read.
 //
 // # Invariants
 //
@@ -32,14 +27,9 @@
 //
 // # Failures
 //
-//   - If a source does not answer within two seconds, its metrics are absent, and it is not called again until it answers.
-//     Stale values are never reported.
+//   - If a source does not answer within two seconds, its metrics are absent. Stale values are never reported.
 //   - If CloudWatch does not respond, statistic sets are retried after growing delays. Old intervals are merged, so sums
-//     stay correct. Sets rejected as invalid are dropped.
-//   - If an OTLP collector does not respond, spans wait and are eventually dropped. Metrics are cumulative, so nothing is
-//     lost.
+//     stay correct.
+//   - If an OTLP collector does not respond, spans are eventually dropped. Metrics are cumulative, so nothing is lost.
 //   - Each failure counts as an error. The log has one line when failures start and one when they end.
-//
-// The package makes no decisions about messages and raises no alarms; package health does that. The AWS client is in
-// package aws.
 package telemetry

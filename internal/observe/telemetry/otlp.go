@@ -26,7 +26,6 @@ const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
-	// Version is the version of tendril, or "".
 	Version string
 	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one; "" means tendril.
 	Service string
@@ -96,7 +95,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries bridge a restart of the collector, and end soon if it is missing.
+// Long enough to survive a restart of the collector, short enough to report a missing one soon.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// otlpSettings are the signals enabled by the OTEL_ variables.
 type otlpSettings struct {
 	traces, metrics bool
 }

@@ -84,7 +84,6 @@ func traceparent(ctx context.Context) string {
 	return headers[parentAttribute]
 }
 
-// carrier lets the propagator read message attributes.
 type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }

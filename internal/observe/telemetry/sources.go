@@ -17,9 +17,8 @@ type Sources struct {
 	Queues    func() []Queue
 	Processes func() []supervisor.Status
 	Tasks     func() []periodic.TaskStatus
-	// Leader reports whether this instance is the leader.
-	Leader func() bool
-	Limits func() []Limit
+	Leader    func() bool
+	Limits    func() []Limit
 	// Desired returns the number of processes, instances or pods that the load requires.
 	Desired      func() int
 	Certificates func() []Certificate
@@ -54,12 +53,10 @@ type Limit struct {
 
 // Certificate is a file used for TLS.
 type Certificate struct {
-	// Option is the name of the option that sets File.
 	Option, File string
 	Expires      time.Time
 }
 
-// collect registers the metrics of all sources.
 func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Workers, sendWorkers)
 	var names boundedNames

@@ -14,13 +14,11 @@ import (
 type Options struct {
 	// Version is the version of tendril for tendril_build_info, or "".
 	Version string
-	// Sources are called when the metrics are read.
 	Sources Sources
 	// CloudWatch and OTLP also receive the workers' events. Each may be nil. The caller starts and stops them.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
-	// Logger receives errors while collecting metrics. It may be nil.
-	Logger *slog.Logger
+	Logger     *slog.Logger
 }
 
 // Telemetry counts events. Its methods are safe for concurrent use.

@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxXRay is the maximum length of an X-Ray header, in bytes.
 const maxXRay = 1 << 10
 
 var errXRay = errors.New("invalid X-Ray trace header")
