@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// bytesPerEntry limits the size of the archive's list of entries, because its header may lie about the count. The
-	// list holds fewer than the allowed entries if names are longer than this on average.
+	// bytesPerEntry limits the size of the list of entries, because the header may lie about the count. Lists with
+	// longer names on average hold fewer entries.
 	bytesPerEntry = 320
 	maxElement    = 255 // bytes of a path element, the limit of file systems
 	maxShown      = 10  // reported problems of an archive
@@ -35,8 +35,7 @@ const (
 )
 
 type entry struct {
-	file *zip.File
-	// path is relative to the folder, with slashes and without "." and "..".
+	file       *zip.File
 	path       string
 	kind       entryKind
 	executable bool
@@ -44,7 +43,6 @@ type entry struct {
 
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
-// check reads the list of entries and refuses harmful ones before anything is written.
 func (u *unpacking) check(file *os.File) error {
 	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
@@ -78,7 +76,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing limits the bytes of an archive that are read before its list of entries is complete.
+// listing limits the bytes read before the list of entries is complete.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -94,7 +92,6 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-// admit checks the name, type and declared size of an entry.
 func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
@@ -172,11 +169,10 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// named is true if the path has its own entry, false if it is only the parent of one.
+	// named is true if the path has its own entry, rather than being a parent of one.
 	named bool
 }
 
-// add adds a path, or returns the reason why it is taken.
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]
@@ -206,7 +202,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold returns the same string for names that differ only in case, as case-insensitive file systems compare them.
+// fold maps names that differ only in case to the same string, like case-insensitive file systems.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -217,7 +213,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// refuseOverlap refuses entries that share bytes of the archive, which let a small archive expand without limit.
+// refuseOverlap refuses entries that share bytes, which let a small archive expand without limit.
 func (u *unpacking) refuseOverlap() {
 	type span struct {
 		begin, end int64
@@ -248,9 +244,8 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link creates the archive's links after all other entries. A link's text does not reveal whether it leaves the
-// folder, because it may pass through other links. So each link is also resolved within root, which refuses to leave
-// the folder; nothing else follows links before that.
+// link creates links after all other entries. A link may pass through other links, so its text does not reveal
+// whether it leaves the folder; therefore each link is also resolved within root.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -285,7 +280,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target reads the target of a link. It refuses absolute paths and paths out of the folder.
+// target refuses absolute paths and paths out of the folder.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -311,11 +306,10 @@ func (u *unpacking) target(e entry) (string, error) {
 	return target, nil
 }
 
-// maxFixed is the maximum size of a hook to fix, in bytes.
 const maxFixed = 1 << 20
 
-// fixHooks makes hooks from Windows archives runnable, as Elastic Beanstalk's platforms do: programs and scripts
-// become executable, and CR LF becomes LF in scripts.
+// fixHooks makes hooks from Windows archives runnable, as Elastic Beanstalk does: it sets the execute permission, and
+// converts CR LF to LF in scripts.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -351,7 +345,6 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 	return root.Chmod(e.path, 0o750)
 }
 
-// isHook reports whether a path is a hook: .platform/hooks/STAGE/FILE.
 func isHook(name string) bool {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
@@ -361,11 +354,10 @@ func isHook(name string) bool {
 	return slices.Contains(stages(), Stage(parts[2]))
 }
 
-// unpacking is the state of unpacking one archive.
 type unpacking struct {
 	archive  string
 	limits   limits
-	size     int64 // of the archive
+	size     int64
 	written  int64
 	entries  []entry
 	problems []Problem
@@ -375,7 +367,6 @@ func (u *unpacking) problem(hint, format string, args ...any) Problem {
 	return Problem{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// refuse records a problem, so that the check can find more.
 func (u *unpacking) refuse(hint, format string, args ...any) {
 	u.problems = append(u.problems, u.problem(hint, format, args...))
 }
@@ -385,7 +376,6 @@ func (u *unpacking) errorf(hint, format string, args ...any) error {
 	return &invalidError{Problems: []Problem{u.problem(hint, format, args...)}}
 }
 
-// damaged returns the error for an entry with unreadable data.
 func (u *unpacking) damaged(e entry, err error) error {
 	if errors.Is(err, zip.ErrAlgorithm) {
 		return u.errorf("zip the bundle with the usual method (deflate)", "%s uses an unsupported compression method",
@@ -394,7 +384,7 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits apply to the unpacked archive, regardless of its headers.
+// limits apply regardless of an archive's headers.
 type limits struct {
 	archive   int64 // bytes of the archive itself
 	entries   int   // files, folders and links
@@ -404,7 +394,7 @@ type limits struct {
 	depth     int   // nested folders
 }
 
-// usualLimits returns the limits for all archives. Elastic Beanstalk has the same limit for the size of the archive.
+// Elastic Beanstalk has the same limit for the size of the archive.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

@@ -10,42 +10,37 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// maxCommands is the maximum number of entries of a section.
 const maxCommands = 200
 
-// Command is one entry of the sections container_commands and commands. Exactly one of Argv and Shell is set. Source:
-// AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
+// Command is an entry of container_commands or commands. Exactly one of Argv and Shell is set. Source: AWS Elastic
+// Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Command struct {
-	// Name is the entry's key, never "".
 	Name string
-	// Argv is a program and its arguments, if the file has a list; Shell is a command line for a shell.
+	// Argv is a program and its arguments; Shell is a command line.
 	Argv  []string
 	Shell string
-	// Dir is the working directory as written: absolute, relative to the default, or starting with "~"; "" for the
-	// default.
+	// Dir is absolute, relative to the default, or starts with "~"; "" for the default.
 	Dir string
 	CommandRules
-	// File is the configuration file, relative to the bundle's folder and with slashes. Line is the entry's line,
-	// from 1.
+	// File is relative to the bundle's folder, with slashes. Line counts from 1.
 	File string
 	Line int
 }
 
 // CommandRules determine how a command is run.
 type CommandRules struct {
-	// Env are variables as NAME=VALUE, in file order; may be nil. They override single variables of a container
-	// command, and replace the whole environment of a machine command.
+	// Env are variables as NAME=VALUE. They override a container command's environment, and replace a machine
+	// command's.
 	Env []string
-	// Test is a command line for a shell. The command runs only if it exits with 0. May be "".
+	// Test is a command line that must exit with 0 for the command to run; may be "".
 	Test string
-	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Test is "" then, because
-	// Elastic Beanstalk ignores it.
-	LeaderOnly bool
-	// IgnoreErrors is true if the deployment continues when the command fails.
+	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Elastic Beanstalk ignores
+	// Test then, so it is "".
+	LeaderOnly   bool
 	IgnoreErrors bool
 }
 
-// Text returns the command for display on one line, with its conditions. A command with a password is hidden.
+// Text returns the command on one line, with its conditions. A command with a password is hidden.
 func (c *Command) Text() string {
 	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
@@ -60,7 +55,7 @@ func (c *Command) Text() string {
 	return text
 }
 
-// FolderOf returns the command's working directory, given the default one. The result is absolute if usual is.
+// FolderOf returns the command's working directory. It is absolute if usual, the default, is.
 func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
@@ -76,7 +71,7 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// readCommands reads a section of commands. They run in byte order of their names.
+// Commands run in byte order of their names.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.command(section.Key, p); ok {
@@ -87,7 +82,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries returns the entries of a section. It refuses sections that are not maps or have too many entries.
+// entries refuses sections that are not maps or have too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -106,7 +101,6 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	return n.Pairs
 }
 
-// command reads one entry. ok is false if the entry is refused or left out.
 func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool) {
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
@@ -162,12 +156,11 @@ var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "lea
 type entryReader struct {
 	document      *document
 	section, name string
-	// refused is true if the entry is invalid, and computed if CloudFormation computes a part of it, so it is left
-	// out.
+	// refused is true if the entry is invalid, and computed if CloudFormation computes a part of it.
 	refused, computed bool
 }
 
-// wrong refuses a value, unless the entry is already left out: computed values read as empty.
+// wrong ignores computed entries, because their values read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -189,7 +182,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed reports whether CloudFormation computes a value. If so, it leaves out the entry.
+// isComputed leaves out an entry with a value computed by CloudFormation.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -206,7 +199,7 @@ func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	e.computed = true
 }
 
-// text returns a plain value without surrounding blanks; "" for null.
+// text trims blanks; null is "".
 func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
 	case e.isComputed(p, p.Value):
@@ -220,7 +213,6 @@ func (e *entryReader) text(p yamlfile.Pair) string {
 	return ""
 }
 
-// flag returns a boolean value.
 func (e *entryReader) flag(p yamlfile.Pair) bool {
 	switch strings.ToLower(e.text(p)) {
 	case "true", "yes", "on", "1":
@@ -232,7 +224,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// list returns the texts of a list, or a single text as a list.
+// list also accepts a single text.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -248,7 +240,7 @@ func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	return texts
 }
 
-// program returns a command: arguments for a list, else a command line for a shell.
+// program returns arguments for a list, else a command line.
 func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		return nil, e.text(p)
@@ -259,7 +251,6 @@ func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	return argv, ""
 }
 
-// variables returns a map of variables as NAME=VALUE.
 func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	switch p.Value.Kind {
 	case yamlfile.Null:
@@ -285,7 +276,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// value returns a plain value with surrounding blanks.
+// value keeps blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	if e.text(p); p.Value.Kind == yamlfile.Scalar {
 		return p.Value.Text

@@ -11,16 +11,13 @@ import (
 	"syscall"
 )
 
-// Limits for copying a folder.
 const (
 	maxCopiedFiles = 200_000
 	maxCopiedBytes = 4 << 30
 )
 
-// notCopied returns the folders of version control systems, which a version of an app does not need.
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
-// folderCopy is the state of copying a folder.
 type folderCopy struct {
 	from, to string
 	without  fs.FileInfo // skipped folder: the data directory
@@ -29,15 +26,14 @@ type folderCopy struct {
 	folders  []copiedFolder // parents first
 }
 
-// copiedFolder is a folder of the copy with the info of the original.
 type copiedFolder struct {
 	path string
 	info fs.FileInfo
 }
 
-// copyFolder copies a folder to dir, all or nothing. It preserves permissions, times, links and, if it runs as root,
-// owners, but makes all folders writable for the owner. It skips version control, the data directory, sockets and
-// pipes. Files share blocks with the original if the file system supports it, but are never hard links.
+// copyFolder copies a folder to dir, all or nothing. It preserves permissions, times, links and, as root, owners, but
+// makes all folders writable for the owner. It skips version control, the data directory and special files. Files
+// share blocks with the original if possible, but are never hard links.
 func copyFolder(folder, dir, dataDir string) error {
 	from, err := filepath.EvalSymlinks(folder) // such as a link to a release
 	if err != nil {
@@ -57,7 +53,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// run copies all files. Then it sets the permissions and times of folders, because creating files changes the times.
+// run sets the times of folders last, because creating files changes them.
 func (f *folderCopy) run() error {
 	err := filepath.WalkDir(f.from, f.add)
 	for _, folder := range slices.Backward(f.folders) {

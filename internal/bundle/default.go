@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// conclude determines from the bundle's files how an Elastic Beanstalk platform would start the app.
+// conclude determines how an Elastic Beanstalk platform would start the app.
 func (r *reader) conclude() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
@@ -94,7 +94,7 @@ func (r *reader) pythonApp() *Default {
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
-// isModule reports whether s is a dotted name, which needs no quoting in a shell.
+// isModule reports whether s is a dotted name, safe in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -126,7 +126,7 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped returns advice if the app is one folder deeper, as in an archive of a folder; else "".
+// wrapped returns advice if the app is one folder deeper; else "".
 func (r *reader) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
@@ -142,10 +142,8 @@ func (r *reader) wrapped() string {
 		" in it has one: name that folder, or zip its content instead of the folder itself"
 }
 
-// pythonOptions returns the supported options of the Python platform's namespace.
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
-// refusePythonNumbers refuses options of the Python platform that must be positive numbers but are not.
 func (r *reader) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := r.bundle.Setting(namespacePython, name)
@@ -156,8 +154,7 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// namePythonSettings reports settings of the Python platform without effect: they apply only to an app without a
-// Procfile.
+// namePythonSettings reports Python settings without effect: they apply only to an app without a Procfile.
 func (r *reader) namePythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

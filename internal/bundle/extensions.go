@@ -11,8 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readExtensions reads the configuration files of .ebextensions in name order, so that the last setting of an option
-// is in force.
+// readExtensions reads files in name order, so that the last setting of an option is in force.
 func (r *reader) readExtensions() error {
 	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {
@@ -44,7 +43,6 @@ func (r *reader) readExtensions() error {
 	return nil
 }
 
-// extensionsFolder reports a folder in .ebextensions that Elastic Beanstalk would use.
 func (r *reader) extensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":
@@ -56,7 +54,6 @@ func (r *reader) extensionsFolder(name string) {
 	}
 }
 
-// hasConfiguration reports whether a folder of the bundle contains configuration files.
 func (r *reader) hasConfiguration(folder string) bool {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder))) // a missing folder is empty
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
@@ -95,7 +92,7 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// resources returns the entries below Resources. It leaves in p those that tendril does not use.
+// resources leaves in p the entries that tendril does not use.
 func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
@@ -148,8 +145,7 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// sections are the known sections of a configuration file. Sections that are never or not always applied have an
-// explanation.
+// sections are the known sections, with an explanation if they are not always applied.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
@@ -169,12 +165,11 @@ var sections = []struct{ name, why string }{
 	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
 }
 
-// orApply mentions the option that applies the machine sections.
 const orApply = "; or give --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 
-// section explains why a section is not applied; "" for other names.
+// section explains why a section is not applied; may be "".
 func section(name string) string {
 	for _, s := range sections {
 		if s.name == name {
@@ -184,7 +179,7 @@ func section(name string) string {
 	return ""
 }
 
-// meant returns the section that a mistyped name probably stands for, ignoring case, separators and plural; else "".
+// meant returns the section that a mistyped name stands for, ignoring case, separators and plural; may be "".
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

@@ -15,7 +15,6 @@ import (
 
 func stages() []Stage { return []Stage{stagePrebuild, stagePredeploy, stagePostdeploy} }
 
-// readPlatform lists the hooks in .platform and reports its other files.
 func (r *reader) readPlatform() error {
 	for _, kind := range []struct {
 		name string
@@ -50,7 +49,7 @@ func (r *reader) nameInPlatform() error {
 	return nil
 }
 
-// strayStages reports folders that are not stages, such as "pre-build".
+// strayStages reports folders such as "pre-build".
 func (r *reader) strayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
@@ -89,7 +88,6 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 	return nil
 }
 
-// readHook examines the beginning of a file to determine how to start it.
 func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	at := filepath.Join(r.dir, filepath.FromSlash(file))
 	info, err := os.Stat(at)
@@ -139,7 +137,6 @@ const (
 	unixLines   = `sed -i 's/\r$//'` // and a file
 )
 
-// toType returns a hint to run a command on a file of the bundle.
 func toType(command, file string) string {
 	if !programName.MatchString(file) {
 		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
@@ -153,7 +150,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// interpreter splits a shebang line as the kernel does: a program, and the rest as a single argument.
+// interpreter splits a shebang line like the kernel: a program, and the rest as a single argument.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")
@@ -163,7 +160,7 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// isText reports whether a file's beginning is text; its last character may be incomplete.
+// isText accepts an incomplete character at the end.
 func isText(begin []byte) bool {
 	for range utf8.UTFMax {
 		if utf8.Valid(begin) {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is an event on platforms before Amazon Linux 2, which run the hooks in its folder.
+// LegacyEvent is an event of platforms before Amazon Linux 2, which run the hooks in its folder.
 type LegacyEvent string
 
 // The events, named after their folders.
@@ -21,11 +21,9 @@ const (
 	RestartAppServer LegacyEvent = "restartappserver" // the running version is restarted
 )
 
-// LegacyHooks returns the steps of an event from hooks that configuration files created, in name order: before has
-// those in EVENT/pre, which run before the app starts, and after those in EVENT/enact and EVENT/post. They run in
-// dir. Files that are not executable or end in ".bak", the suffix of backups by the files section, are skipped. The
-// error wraps a
-// [*trust.Error] if another user can change the programs.
+// LegacyHooks returns an event's steps, in name order: before are the hooks in EVENT/pre, and after those in
+// EVENT/enact and EVENT/post. They run in dir. Files that are not executable or end in ".bak" are skipped. The error
+// wraps a [*trust.Error] if another user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
 	for _, stage := range []string{"pre", "enact", "post"} {
 		steps, err := legacyStage(filepath.Join(folder, string(event), stage), Phase(string(event)+" "+stage), dir)

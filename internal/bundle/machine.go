@@ -18,23 +18,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Machine holds the .ebextensions sections that change the machine. On AWS, cfn-init applies them. The zero value has
-// none. Source: AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
+// Machine holds the .ebextensions sections that change the machine. On AWS, cfn-init applies them. Source: AWS
+// Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
-	// Configs are the configuration files with such sections, in name order.
+	// Configs are in name order.
 	Configs []MachineConfig
-	// Sections lists each section, for reports if they are not applied.
+	// Sections lists the sections, for reports if they are not applied.
 	Sections []Finding
 	// NotUsed lists parts without effect even if the sections are applied.
 	NotUsed []Finding
-	// Content is a hash of the sections, regardless of their positions in the files; "" without sections.
+	// Content is a hash of the sections, regardless of their positions; may be "".
 	Content string
-	// Problems are the errors in the sections: see [Machine.Err].
+	// Problems matter only if the sections are applied, see [Machine.Err].
 	Problems []Problem
 }
 
-// Err returns an [*invalidError] with the errors in the sections, or nil. They matter only if the sections are
-// applied.
+// Err returns an [*invalidError], or nil.
 func (m *Machine) Err() error {
 	if len(m.Problems) == 0 {
 		return nil
@@ -42,7 +41,7 @@ func (m *Machine) Err() error {
 	return &invalidError{Problems: m.Problems}
 }
 
-// MachineConfig holds the sections of one configuration file. They are applied in field order, like in cfn-init.
+// MachineConfig holds the sections of one file. They are applied in field order, like in cfn-init.
 type MachineConfig struct {
 	Packages []Package // by manager: rpm, yum and apt, rubygems, python
 	Groups   []Group
@@ -66,11 +65,11 @@ type Package struct {
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are the versions to install; for rpm, URLs or file paths. If empty, the newest version is installed
-	// unless the package is already there.
+	// Versions are URLs or file paths for rpm. If empty, the newest version is installed unless there is one.
 	Versions []string
 }
 
+// Group is a group of users.
 type Group struct {
 	Place
 	Name string
@@ -97,11 +96,11 @@ type Source struct {
 type MachineFile struct {
 	Place
 	Path string // absolute
-	// Source is the content's URL (https, or http on this machine) or file path; "" if Content is set. A link's
-	// Content is its target.
+	// Source is a URL (https, or http on this machine) or file path; "" if Content is set. A link's Content is its
+	// target.
 	Source, Content string
 	IsLink          bool
-	// Mode is the permissions, for a link those of its target. HasMode is false if they are not given.
+	// Mode applies to a link's target. HasMode is false if it is not given.
 	Mode    fs.FileMode
 	HasMode bool
 	// Owner and Group are names or numbers; "" keeps the current ones, or root for a new file.
@@ -112,10 +111,9 @@ type MachineFile struct {
 type Service struct {
 	Place
 	Name string
-	// IsSystemd is true for a systemd unit, false for a sysvinit script.
+	// IsSystemd is false for a sysvinit script.
 	IsSystemd bool
-	// Enabled determines whether the service starts at boot, and Running whether it runs now; nil leaves that
-	// unchanged.
+	// Enabled is the state at boot, and Running the current state; nil leaves it unchanged.
 	Enabled, Running *bool
 	// RestartFor are the steps that restart the service if they change something: "files /path", "sources /folder",
 	// "commands NAME" and "packages MANAGER NAME".
@@ -130,8 +128,7 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// read reads the machine sections of one file. It keeps their problems separate, because they matter only if the
-// sections are applied.
+// read keeps problems separate, because they matter only if the sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -310,7 +307,6 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 	return all
 }
 
-// readEntries reads the entries of a map in a section, except refused and computed ones.
 func readEntries[T any](d *document, section string, of yamlfile.Pair, read func(*entryReader, yamlfile.Pair) T) (all []T) {
 	for _, p := range d.entries(of) {
 		e := d.entry(section, p)
@@ -321,10 +317,8 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
-// keys maps the known keys of an entry to their readers.
 type keys map[string]func(yamlfile.Pair)
 
-// into returns a reader that stores its result in a field.
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
 	return func(p yamlfile.Pair) { *field = read(p) }
 }
@@ -337,10 +331,8 @@ func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
 
 func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
 
-// whole reports whether the entry is neither refused nor computed.
 func (e *entryReader) whole() bool { return !e.refused && !e.computed }
 
-// each reads the keys of an entry that is a map or null.
 func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
 		e.wrong(p, `write "key: value" below it`, "is not a map")
@@ -360,13 +352,11 @@ func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	}
 }
 
-// leaveOut leaves out the entry because of one of its keys.
 func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 	e.computed = true
 	e.document.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
 }
 
-// checkName refuses names that a program could take for an option or for two arguments.
 func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 	for _, name := range names {
 		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
@@ -391,8 +381,7 @@ func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	return filepath.Clean(path)
 }
 
-// source returns the URL or file path of a download. It requires TLS or this machine, so that the content cannot be
-// replaced in transit.
+// source requires TLS or this machine, so that a download cannot be replaced in transit.
 func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
@@ -411,7 +400,6 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 
 func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
-// content returns the content of a file as written, and JSON for a map.
 func (e *entryReader) content(p yamlfile.Pair) string {
 	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {
 		e.leaveComputedOut(p)
@@ -426,7 +414,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// mode returns the permissions, and whether the file is a symbolic link, written as 120 and three digits.
+// mode reports a symbolic link for modes that start with 120.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {

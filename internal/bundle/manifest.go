@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml. Its settings override those of .ebextensions, like those of a saved configuration.
+// readManifest reads env.yaml, which overrides .ebextensions like a saved configuration.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
@@ -31,7 +31,7 @@ type manifestReader struct {
 	links    []Link
 }
 
-// readKey reads one top-level key. It silently ignores the metadata of saved configurations, such as DateCreated.
+// readKey silently ignores the metadata of saved configurations, such as DateCreated.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
@@ -69,7 +69,7 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 	}
 }
 
-// misspelled returns the key of env.yaml that key is a misspelling of, or "".
+// misspelled returns the key of env.yaml that key probably stands for, or "".
 func misspelled(key string) string {
 	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 		if plainName(known) == plainName(key) {
@@ -79,7 +79,6 @@ func misspelled(key string) string {
 	return ""
 }
 
-// text returns a plain, non-empty value.
 func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":

@@ -15,8 +15,7 @@ import (
 )
 
 // Open reads the bundle in the folder dir. The error is an [*invalidError] if a file is invalid, and wraps
-// fs.ErrNotExist if the folder does not exist. The Procfile is optional. Archives must be unpacked first, see
-// [IsArchive] and [Unpack].
+// fs.ErrNotExist if the folder does not exist. The Procfile is optional.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,7 +49,6 @@ func Open(dir string) (*Bundle, error) {
 	return r.bundle, nil
 }
 
-// notABundle returns the error for a path that is neither a folder nor a zip archive.
 func notABundle(path string, info fs.FileInfo) error {
 	what := "is not a zip archive"
 	begin, err := readFile(path, maxShebang-1)
@@ -71,8 +69,7 @@ func notABundle(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
 }
 
-// IsArchive reports whether path is a regular file with the signature of a zip archive. The error wraps
-// fs.ErrNotExist if path does not exist.
+// IsArchive reports whether path is a zip archive. The error wraps fs.ErrNotExist if path does not exist.
 func IsArchive(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -89,15 +86,14 @@ func IsArchive(path string) (bool, error) {
 	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
 }
 
-// MarksFolder reports whether a folder looks like an app's: it contains a Procfile, Buildfile, cron.yaml or
-// tendril.yaml.
+// MarksFolder reports whether a folder contains a Procfile, Buildfile, cron.yaml or tendril.yaml.
 func MarksFolder(dir string) bool {
 	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
 		return isFile(filepath.Join(dir, name))
 	})
 }
 
-// read reads every existing file. It returns an error only if a file cannot be read.
+// read returns an error only if a file cannot be read.
 func (r *reader) read() error {
 	for _, part := range []struct {
 		name string
@@ -137,7 +133,7 @@ func (r *reader) read() error {
 }
 
 // Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
-// it was copied from. It does not check the app's own code.
+// it was copied from. It does not check the app's code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WithDefault returns a copy of the bundle that uses Default instead of a Procfile, and of a missing Buildfile. It
-// returns the bundle itself if Default is nil.
+// WithDefault returns a copy that uses Default instead of a Procfile and of a missing Buildfile, or the bundle itself
+// if Default is nil.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
 		return b
@@ -22,7 +22,7 @@ func (b *Bundle) WithDefault() *Bundle {
 	return &with
 }
 
-// Phase is the part of a deployment that a step belongs to.
+// Phase is a part of a deployment.
 type Phase string
 
 // The phases, in order. Three of them are stages of hooks.
@@ -37,19 +37,17 @@ const (
 
 // Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Phase is the step's phase. Processes of PhaseStart keep running. All other steps run to completion, one after
-	// another, and a failure aborts the deployment.
+	// Processes of PhaseStart keep running. Other steps run one after another, and a
+	// failure aborts the deployment.
 	Phase Phase
-	// Name is the name of the process, build command or container command, or the hook's file.
+	// Name is the name of the process or command, or the hook's file.
 	Name string
 	// Argv is a program and its arguments. Paths of bundle files are absolute.
-	Argv []string
-	// Shell is a command line for /bin/sh -c.
+	Argv  []string
 	Shell string
-	// Dir is the absolute working directory: the bundle's folder, unless a container command sets another one.
+	// Dir is absolute.
 	Dir string
-	// File is the file with the step, relative to the bundle's folder and with slashes. Line is the line in it, from
-	// 1. Without a Procfile they are Default's file and 0.
+	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 for a step from Default.
 	File string
 	Line int
 	// CommandRules apply to PhaseCommand only.
@@ -59,7 +57,7 @@ type Step struct {
 }
 
 // Plan returns the steps of a deployment, in order: prebuild hooks, the Buildfile, container commands, predeploy
-// hooks, the processes of the Procfile, postdeploy hooks. It may be empty.
+// hooks, processes, postdeploy hooks.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
@@ -73,23 +71,20 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns the steps for a change of settings only, in order: the confighooks of the three stages, with a
-// restart of the processes before the last stage. Container commands are not included: Elastic Beanstalk's Amazon
-// Linux 2 and later platforms run them only for deployments of an application.
+// ConfigPlan returns the steps for a change of settings only: the confighooks, with a restart of the processes before
+// the postdeploy stage. Elastic Beanstalk's Amazon Linux 2 and later platforms do not run container commands then.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
 	return append(steps, b.hookSteps(b.ConfigHooks, stagePostdeploy)...)
 }
 
-// commandStep returns the step of a container command. A relative working directory is below the bundle's folder.
 func (b *Bundle) commandStep(c *Command) Step {
 	return Step{Phase: PhaseCommand, Name: c.Name, Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf(b.Dir), File: c.File,
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same container commands, regardless of their positions in
-// .ebextensions.
+// SameCommands ignores the positions of container commands in .ebextensions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }
@@ -110,7 +105,6 @@ func (b *Bundle) startSteps() []Step {
 	return steps
 }
 
-// shellStep returns the step of a line. A line without a number comes from Default.
 func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
 	if p.Line == 0 && b.Default != nil {
 		file = b.Default.File
@@ -128,7 +122,7 @@ func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	return steps
 }
 
-// Web returns the app's process. If there is none, the error explains how to define one.
+// Web returns the app's process. The error explains how to define one.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
 		return Process{}, b.noProcess()

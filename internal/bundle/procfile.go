@@ -10,9 +10,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile parses a Procfile: one "name: command" per line. Blank lines, comment lines starting with "#" and
-// blanks around name and command are ignored. The result has web first, then the others in file order. file is used
-// in messages only. The error is an [*invalidError].
+// parseProcfile returns web first, then the others in file order. Blank lines and lines starting with "#" are
+// ignored. The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -28,7 +27,7 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// parseBuildfile parses a Buildfile, which has the syntax of a Procfile. Its commands run in file order.
+// A Buildfile has the syntax of a Procfile.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -58,10 +57,9 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 	return p.processes, nil
 }
 
-// lines is the state of parsing a file of "name: command" lines.
 type lines struct {
 	file string
-	// kind is the file's name, what and plural are terms for its lines, and example is a name for one.
+	// kind is the file's name, and example a name for a line.
 	kind, what, plural, example string
 
 	processes []Process
@@ -69,7 +67,6 @@ type lines struct {
 	lineOf    map[string]int
 }
 
-// line parses one trimmed line.
 func (l *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
@@ -107,7 +104,7 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// isReplica reports whether name is reserved for a replica of the main process: web-2, web-3 and so on.
+// isReplica reports whether name is reserved for a replica of the app: web-2, web-3 and so on.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""

@@ -14,9 +14,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MissingPrograms reports programs of hooks, build commands and processes that this machine does not have or cannot
-// start, as far as can be determined without running anything. paths is their PATH, or "" if unknown. Programs that
-// an earlier step may install are not reported. linksGetConfig is true if tendril provides [GetConfig] to the bundle.
+// MissingPrograms reports programs of hooks, build commands and processes that this machine lacks or cannot start, as
+// far as can be determined without running anything. paths is their PATH; may be "". Programs that an earlier step
+// may install are not reported. linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.lookAtPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -31,7 +31,7 @@ func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 // GetConfig is the path of get-config on Elastic Beanstalk's platforms.
 const GetConfig = "/opt/elasticbeanstalk/bin/get-config"
 
-// NamesGetConfig reports whether a script, a command or a machine section mentions [GetConfig].
+// NamesGetConfig reports whether any script, command or machine section mentions [GetConfig].
 func (b *Bundle) NamesGetConfig() bool {
 	for _, c := range b.Machine.Configs {
 		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
@@ -77,7 +77,6 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 	return m
 }
 
-// lookForGetConfig records the first mention of GetConfig in a text.
 func (m *missingPrograms) lookForGetConfig(file string, line int, text string) {
 	before, _, found := strings.Cut(text, GetConfig)
 	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
@@ -90,22 +89,21 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// refused are scripts that certainly cannot start, because no earlier step could have changed them.
+	// refused are scripts that no earlier step could have made runnable.
 	refused []Problem
 	// getConfig are the places that mention [GetConfig].
 	getConfig []string
-	// after is true after the first step, which may have created files. installs is true after a step that may have
+	// after is true after the first step, which may have created files, and installs after one that may have
 	// installed programs. seen holds the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
 	// These fields describe the current container command: its folder, the line used for its whole text, and whether
-	// it may be skipped or may fail. They are zero for other steps.
+	// it may be skipped or may fail.
 	folder   string
 	line     int
 	optional bool
 }
 
-// containerCommand checks the programs of a container command.
 func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.folder, m.line = s.Dir, s.Line
 	below, err := filepath.Rel(m.dir, s.Dir)
@@ -124,14 +122,13 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.optional = false
 }
 
-// see records the words of a step.
 func (m *missingPrograms) see(words []string) {
 	for _, w := range words {
 		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
 	}
 }
 
-// hook checks a hook's interpreter, and the programs of a shell script.
+// hook checks a hook's interpreter, and a shell script's programs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.lookForGetConfig(file, 1, string(data))
@@ -180,8 +177,7 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script checks the first program of each line that certainly runs. It skips blocks and alternatives, and stops at
-// syntax that only a shell understands.
+// script checks the first program of each line that certainly runs. It stops at syntax that only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
 	m.lookForGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
@@ -259,7 +255,6 @@ func isShell(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, filepath.Base(program))
 }
 
-// at resolves a path relative to the step's folder.
 func (m *missingPrograms) at(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -286,7 +281,6 @@ func (m *missingPrograms) name(file string, line int, name string) {
 	}
 }
 
-// problem returns a problem in a line, or in the current container command.
 func (m *missingPrograms) problem(file string, line int, text, hint string) Problem {
 	return Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
 }
@@ -298,13 +292,11 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// prepared reports whether an earlier step may have made a file executable: it mentions the file, or a program that
-// changes files.
+// prepared reports whether an earlier step may have made a file executable.
 func (m *missingPrograms) prepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
 
-// startable checks a file that is run as a program.
 func (m *missingPrograms) startable(file string, line int, name string) {
 	if m.prepared(name) {
 		return
@@ -325,7 +317,6 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 	}
 }
 
-// shellScript checks a script that is a shell's argument.
 func (m *missingPrograms) shellScript(file string, line int, arguments []string) {
 	i := slices.IndexFunc(arguments, func(w string) bool { return w == "-c" || !strings.HasPrefix(w, "-") })
 	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
@@ -337,7 +328,7 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 	}
 }
 
-// begin returns the beginning of a script that a step runs.
+// begin returns the beginning of a script.
 func (m *missingPrograms) begin(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails when it runs
 	script := *m

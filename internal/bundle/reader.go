@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader reads one bundle and collects the problems of all files.
+// reader collects the problems of all files.
 type reader struct {
 	// dir is the folder as passed to Open, for messages.
 	dir      string
@@ -24,13 +24,12 @@ type reader struct {
 	problems []Problem
 }
 
-// has reports whether the bundle contains exactly this name. A case-insensitive file system would also open
-// "procfile", which Elastic Beanstalk would not find.
+// has distinguishes case, like Elastic Beanstalk, even on a case-insensitive file system.
 func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep records the problems of an invalid file. It returns all other errors.
+// keep records the problems of an invalid file and returns other errors.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -60,8 +59,7 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads a file of the bundle up to one byte beyond the limit, so that its parser can detect excess. It
-// refuses pipes and other special files, because reading them may block.
+// readFile reads up to one byte beyond the limit. It refuses special files, because reading them may block.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,14 +89,13 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isProgram reports whether path is an executable regular file.
+// isProgram reports whether path is an executable file.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// readDir lists a folder without the files that macOS adds to archives and foreign file systems, such as
-// "._Procfile".
+// readDir omits files that macOS adds to archives and foreign file systems.
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -106,7 +103,6 @@ func readDir(path string) ([]fs.DirEntry, error) {
 	}), err
 }
 
-// list returns up to three names, and the number of further ones.
 func list(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -138,7 +134,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// packageJSON reads package.json. It ignores errors, which npm will report.
+// packageJSON ignores errors, which npm will report.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// hidden replaces secret values in output.
 	hidden = "(hidden)"
 	// maxSearched limits the search for passwords; longer values are hidden. Elastic Beanstalk allows 4096 bytes for
-	// all variables together, but YAML aliases can create thousands of long values.
+	// all variables together.
 	maxSearched = 4 << 10
 )
 
@@ -35,8 +34,8 @@ var (
 		"jdbc smtp broker sentry")
 )
 
-// isSecret reports whether a variable or option with this name probably holds a secret. It errs on the side of
-// hiding: that costs less than leaking a password.
+// isSecret reports whether a name probably belongs to a secret. In doubt it returns true, because hiding costs less
+// than leaking.
 func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
@@ -56,8 +55,7 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether one word of a name indicates a secret, also as part of a compound: DBPASS,
-// PASSPHRASE1, LICENSEKEY, sshkeys.
+// isSecretWord also recognizes compounds: DBPASS, PASSPHRASE1, LICENSEKEY, sshkeys.
 func isSecretWord(word string) bool {
 	starts := func(start string) bool { return strings.HasPrefix(word, start) }
 	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
@@ -67,7 +65,6 @@ func isSecretWord(word string) bool {
 		strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)
 }
 
-// shown returns a value for display, on one line.
 func shown(name, value string) string {
 	if value == "" {
 		return value
@@ -81,8 +78,7 @@ func shown(name, value string) string {
 var (
 	// named matches the text before a value within a value: the name, closing quotes, and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
-	// login matches a password in a URL, wherever the URL starts. An @ may also follow a host, so digits before a
-	// slash count as its port.
+	// login matches a password in a URL. An @ may also follow a host, so digits before a slash count as its port.
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
 	// visitor matches a URL with a user name only, which is usually a token.
 	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
@@ -94,8 +90,7 @@ var (
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// holdsPassword reports whether a value looks secret by itself: a key file, a URL or a list of settings with a
-// password, or a value too long to search.
+// holdsPassword reports whether a value contains a key file or a password, or is too long to search.
 func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
@@ -120,8 +115,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart reports whether the text after a name within a value is probably secret, judging by the end of the name:
-// api_key=x, but not key-store=/etc/x. A bare colon can follow any word, so only clear names count before one.
+// secretPart judges by the end of a name: api_key=x, but not key-store=/etc/x. A bare colon can follow any word, so
+// only clear names count before one.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {
@@ -132,8 +127,7 @@ func secretPart(name string, bareColon bool) bool {
 		last == "pass" || !bareColon && isSecretWord(last)
 }
 
-// words splits a name at punctuation and capitals, in lower case and without trailing numbers: DB_PASSWORD,
-// db.password and DBPassword1 are equal.
+// words splits a name at punctuation and capitals, in lower case and without trailing numbers.
 func words(name string) []string {
 	var all []string
 	var word []rune
@@ -161,7 +155,7 @@ func words(name string) []string {
 	return all
 }
 
-// unnumbered removes a trailing number that is not part of the word.
+// unnumbered removes a trailing number.
 func unnumbered(word string) string {
 	if word == "auth0" { // a company with a public domain
 		return word

@@ -26,7 +26,7 @@ const (
 	maxOption   = 256  // bytes of a namespace or an option name
 )
 
-// Shown returns the value for display, hidden if it looks secret.
+// Shown returns the value, hidden if it looks secret.
 func (s Setting) Shown() string {
 	if s.Computed {
 		return "(computed by CloudFormation)"
@@ -34,13 +34,12 @@ func (s Setting) Shown() string {
 	return shown(s.Option, s.Value)
 }
 
-// String returns "file:line: namespace option = value", with a secret hidden.
+// String returns "file:line: namespace option = value".
 func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Setting returns the setting in force of an option: the last one in Settings. It returns false if there is none or
-// CloudFormation computes its value.
+// Setting returns the setting in force of an option, or false if CloudFormation computes it or there is none.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -50,15 +49,14 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the app's variables with their values in force, sorted by name. Variables computed by
-// CloudFormation are omitted.
+// Environment returns the app's variables in force, sorted by name, except those computed by CloudFormation.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
 		return s.Namespace != NamespaceEnvironment || s.Computed
 	})
 }
 
-// InForce returns the settings in force, one for each namespace and option, sorted by both.
+// InForce returns the settings in force, sorted by namespace and option.
 func (b *Bundle) InForce() []Setting {
 	type key struct{ namespace, option string }
 	last := map[key]Setting{}
@@ -82,7 +80,6 @@ func (b *Bundle) Named(option string) (found []Setting) {
 
 const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
-// readSettings reads option settings in map or list form.
 func (d *document) readSettings(key yamlfile.Pair) {
 	switch n := key.Value; n.Kind {
 	case yamlfile.Null:
@@ -99,7 +96,6 @@ func (d *document) readSettings(key yamlfile.Pair) {
 	}
 }
 
-// settingsOf reads "namespace: {option: value}".
 func (d *document) settingsOf(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
@@ -154,7 +150,6 @@ func (d *document) settingItem(n *yamlfile.Node) {
 	}
 }
 
-// setting adds one setting with the value of p.
 func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
 	n := p.Value
@@ -205,14 +200,12 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// structured reports whether values in a namespace may be maps and lists: Elastic Beanstalk has such an option, or
-// the namespace has no effect.
+// structured reports whether values may be maps and lists.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 
-// embeddedFunction matches a CloudFormation function in a text: JSON in backquotes, which a shell would run as a
-// command.
+// embeddedFunction matches JSON in backquotes, which a shell would run as a command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
 // fromCloudFormation reports whether a value is or contains a CloudFormation function: a tag such as !Ref, a map with
@@ -227,8 +220,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// holdsFunction reports whether a value, or anything in it, is from CloudFormation. seen avoids searching shared
-// aliases twice.
+// seen avoids searching shared aliases twice.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false
@@ -239,7 +231,7 @@ func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
 }
 
-// NoEffect explains why the settings of a namespace have no effect; "" if they have.
+// NoEffect explains why the settings of a namespace have no effect; may be "".
 func NoEffect(namespace string) string {
 	switch namespace {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:

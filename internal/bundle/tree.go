@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// maxDocument is the maximum size of a settings file in bytes.
 	maxDocument = 128 << 10
 	maxTokens   = 20000
 	// maxDepth leaves room for CloudFormation resources, which have about 15 levels.
@@ -29,9 +28,8 @@ func settingsForm() *yamlfile.Options {
 	}
 }
 
-// document collects the problems, findings and settings of one settings file.
 type document struct {
-	// path is used in problems, and name, which is relative to the bundle's folder, in findings.
+	// path is for problems; name, which is relative to the bundle's folder, is for findings.
 	path, name string
 	problems   []Problem
 	findings   []Finding
@@ -51,12 +49,10 @@ func (d *document) notUsed(line int, format string, args ...any) {
 	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: fmt.Sprintf(format, args...)})
 }
 
-// refuseKey refuses a key or its value.
 func (d *document) refuseKey(p yamlfile.Pair, hint, format string, args ...any) {
 	d.refuse(p.Line, p.Column, hint, format, args...)
 }
 
-// keys returns the keys of the top mapping.
 func (d *document) keys(data []byte) []yamlfile.Pair {
 	if root := d.parse(data); root != nil {
 		return root.Pairs
@@ -64,8 +60,7 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse returns the top mapping, parsed as JSON or YAML depending on its first characters; nil if it is empty or
-// invalid. Duplicate keys are refused.
+// parse detects JSON by the first characters. It returns nil if the document is empty or invalid.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -94,7 +89,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// admitKeys refuses duplicate keys in a map: parsers disagree about which one to keep.
+// admitKeys refuses duplicate keys: parsers disagree about which one to keep.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -121,19 +116,17 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	return good
 }
 
-// position returns the line and column, from 1, of an offset in text.
 func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	line = bytes.Count(before, []byte("\n")) + 1
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue limits the JSON of a map or a list, which aliases can make far larger than its file.
+// maxValue limits JSON values, which aliases can make far larger than their file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
 
-// valueOf returns the text of a scalar, and JSON for a map or a list.
 func valueOf(n *yamlfile.Node) (string, error) {
 	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.Null {
 		return n.Text, nil
@@ -145,8 +138,7 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// writeJSON writes a node as JSON, with booleans, numbers and nulls unquoted. It returns false if the result is too
-// long.
+// writeJSON leaves booleans, numbers and nulls unquoted. It returns false if the result is too long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {
 	case yamlfile.Scalar:
@@ -198,7 +190,6 @@ func quoted(text string) string {
 
 var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
 
-// parseJSON parses a JSON document. It preserves the order and positions of keys and the text of numbers.
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()
@@ -229,11 +220,10 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		Hint: "fix it there, or write it as YAML"}
 }
 
-// jsonReader tracks the decoder's position in the text.
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
-	// offset is the position of the last token, whose line and column follow.
+	// offset is the position of the last token, at line and column.
 	offset       int
 	line, column int
 }

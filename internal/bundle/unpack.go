@@ -12,14 +12,11 @@ import (
 // freeBytes may be written regardless of the ratio: small archives of empty files are not bombs.
 const freeBytes = 16 << 20
 
-// Unpack writes the content of a zip archive into the new folder dir, all or nothing: it writes to a hidden folder
-// beside dir and renames that at the end. The parent of dir must exist. If dir exists, the error wraps fs.ErrExist.
-// Unpack never writes outside that folder and leaves nothing behind after a failure. Files get mode 0640, or 0750 if
-// they are executable in the archive, and folders 0750. Owners, times and setuid bits are not preserved. Hooks become
-// executable and get LF line breaks, as on Elastic Beanstalk's platforms. Links within the folder are preserved.
-//
-// The error is an [*invalidError] with up to ten problems if the archive is invalid. The files are not synced to
-// disk: after a machine crash, unpack again.
+// Unpack writes a zip archive to the new folder dir, all or nothing. The parent of dir must exist. If dir exists, the
+// error wraps fs.ErrExist. Files get mode 0640, or 0750 if they are executable, and folders 0750. Owners, times and
+// setuid bits are not preserved. Hooks become executable and get LF line breaks, as on Elastic Beanstalk. Links
+// within the folder are preserved. The error is an [*invalidError] with up to ten problems if the archive is invalid.
+// The files are not synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {
@@ -47,8 +44,7 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole creates the folder dir, all or nothing: fill writes to a hidden folder beside dir, which is renamed at
-// the end. The hidden name contains what.
+// makeWhole lets fill write to a hidden folder with what in its name, and then renames it to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
@@ -65,7 +61,6 @@ func makeWhole(dir, what string, fill func(folder string) error) error {
 	return nil
 }
 
-// open opens the archive if it is a regular file below the size limit.
 func (u *unpacking) open() (*os.File, error) {
 	info, err := os.Stat(u.archive)
 	if err != nil {
@@ -88,7 +83,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// fill writes every entry below the folder. Links come last, so that nothing is written through them.
+// Links come last, so that nothing is written through them.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
@@ -151,7 +146,6 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	return err
 }
 
-// left returns the number of bytes that may still be written.
 func (u *unpacking) left() int64 {
 	return min(u.limits.bytes, max(freeBytes, u.size*u.limits.ratio)) - u.written
 }
@@ -169,7 +163,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming marks read errors as damage, to distinguish them from write errors.
+// blaming distinguishes read errors from write errors.
 type blaming struct {
 	u    *unpacking
 	e    entry

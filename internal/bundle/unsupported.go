@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// nameUnread reports files in the bundle's folder that only Elastic Beanstalk reads, and misspelled ones.
+// nameUnread reports files that only Elastic Beanstalk reads, and misspelled ones.
 func (r *reader) nameUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -23,7 +23,7 @@ func (r *reader) nameUnread() {
 	r.namePackages()
 }
 
-// nestedExtensions reports configuration files in a subfolder. Elastic Beanstalk reads them anywhere.
+// Elastic Beanstalk reads configuration files in any subfolder.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -31,7 +31,7 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning describes an unused file in the bundle's folder; "" for the app's own files and for used files.
+// meaning describes an unused file; "" for others.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -53,7 +53,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar reports whether two names differ only in case, a leading dot, a plural or the suffix .txt.
+// similar ignores case, a leading dot, a plural and the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -61,13 +61,12 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }
 
-// packageList is a file that lists an app's packages. Elastic Beanstalk's platforms install them automatically.
+// packageList is a list of packages that Elastic Beanstalk's platforms install automatically.
 type packageList struct {
 	file string
 	// tools are the programs that install such a list.
 	tools []string
-	// line is a Buildfile line that installs it.
-	line string
+	line  string
 }
 
 func packageLists() []packageList {
@@ -80,7 +79,7 @@ func packageLists() []packageList {
 	}
 }
 
-// namePackages reports lists of packages that neither the Buildfile nor a hook installs.
+// namePackages reports lists that neither the Buildfile nor a hook installs.
 func (r *reader) namePackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
@@ -95,8 +94,8 @@ func (r *reader) namePackages() {
 	}
 }
 
-// installedBy reports whether a line of words installs the list: it contains the file's name, or a tool with a word
-// such as install or without arguments.
+// installedBy reports whether a line mentions the list, or one of its tools with a word such as install or without
+// arguments.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -113,8 +112,8 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the hooks and of bundle
-// files that the commands name. Each line is split into words, with paths reduced to their last element.
+// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the files they name, as
+// words. Paths are reduced to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")

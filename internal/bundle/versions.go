@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// versionsFolder is the folder in the data directory for unpacked archives: versions/TIME/NAME. The app's folder
-	// has the archive's name because the environment is named after it.
+	// versionsFolder contains TIME/NAME. The app's folder has the archive's name because the environment is named
+	// after it.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
 	keptVersions   = 5                      // regardless of their names, which often contain version numbers
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, into a new folder in the data directory and returns the
-// folder's absolute path. It creates the data directory if necessary. Only the owner can enter the folder: see
-// [ShareVersion].
+// UnpackVersion unpacks an archive, or copies a folder, into a new folder in the data directory and returns its
+// absolute path. Only the owner can enter it, see [ShareVersion].
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {
@@ -67,7 +66,7 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns the name of an archive without its extension, cleaned for use as a folder name.
+// ArchiveName returns an archive's name without its extension, cleaned for use as a folder name.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -82,10 +81,9 @@ func ArchiveName(path string) string {
 // RemoveVersion removes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions removes all versions in dir's data directory except the newest five, dir, and those that are, contain
-// or are inside a path in inUse. dir is a path returned by [UnpackVersion] and need not exist any more. Leftovers of
-// interrupted unpacking are removed with the versions of the same age. The error lists versions that could not be
-// removed.
+// PruneVersions removes all versions in dir's data directory except the newest five, dir, and those with a path in
+// inUse. dir is from [UnpackVersion] and need not exist any more. Leftovers of interrupted unpacking are removed with
+// versions of the same age. The error lists versions that could not be removed.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
 	entries, err := os.ReadDir(versions) // oldest first
@@ -118,7 +116,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked reports whether the folder contains a version, rather than nothing or a hidden partial one.
+// isUnpacked reports whether the folder contains a complete version; partial ones are hidden.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
@@ -130,8 +128,7 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// CloseVersions restricts the versions in the data directory to their owner, including those that an earlier release
-// left readable. No app may run from one meanwhile.
+// CloseVersions restricts all versions in the data directory to their owner. No app may run from one.
 func CloseVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
@@ -162,9 +159,9 @@ func closeFolder(path string) error {
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
 
-// ShareVersion lets the members of a group run the programs in dir, which is in a version created by [UnpackVersion].
-// They may pass through the data directory, and read the version if it is fresh, that is, nothing in it has run yet.
-// Only they and the owner, root, get access. ShareVersion does nothing for folders elsewhere.
+// ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion]. The group may pass
+// through the data directory, and read the version if it is fresh, that is, nothing in it has run yet. It does
+// nothing for folders elsewhere.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -192,9 +189,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets every user pass through the parents of dir, a copy of a folder that every user may enter:
-// hooks and the app may start processes of other users. It does nothing unless the owner is root, because only root
-// can start such processes, and for folders that are not versions.
+// LetEverybodyPass lets every user pass through the parents of dir, a copied folder: its hooks and app may start
+// processes of other users. It does nothing unless root owns the copy, because only root can start such processes.
 func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)
@@ -221,8 +217,8 @@ func LetEverybodyPass(dataDir, dir string) error {
 	return nil
 }
 
-// shareTree gives the content of a folder to a group with the owner's permissions except writing. It skips files of
-// other owners and files with hard links, because the app may have put them there.
+// shareTree gives a group the owner's permissions except writing. It skips files of other owners and files with hard
+// links, because the app may have put them there.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

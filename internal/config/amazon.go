@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns on CloudWatch only for users who already use AWS and set a name, to avoid unexpected costs.
+// deriveMetrics turns on CloudWatch only for users of AWS who set a name, to avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -27,8 +27,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether a queue or function is on the same side as CloudWatch: metrics about Amazon's services go
-// to Amazon, and metrics about an SQS replacement go to a CloudWatch replacement.
+// watched reports whether a queue or function is on CloudWatch's side: Amazon's metrics go to Amazon, and those of an
+// SQS replacement go to a CloudWatch replacement.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -37,7 +37,7 @@ func watched(l *loader) bool {
 	})
 }
 
-// amazonURL reports whether an address is Amazon's. "" and ARNs are, because the AWS SDK chooses the host.
+// amazonURL also accepts "" and ARNs, because the AWS SDK chooses their host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -52,8 +52,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue refuses an unencrypted remote queue URL in a bundle: requests carry messages and session tokens.
-// The user can still give that URL explicitly.
+// refuseClearQueue refuses an unencrypted remote queue in a bundle: requests carry messages and session tokens. The
+// user can still choose it explicitly.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -70,7 +70,7 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-// warnClear warns of unencrypted remote SQS endpoints that the user chose.
+// warnClear warns of unencrypted remote endpoints that the user chose.
 func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
@@ -91,8 +91,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear reports whether requests to a URL leave this machine unencrypted. Amazon's own hosts are called with
-// TLS regardless of the URL's scheme.
+// leavesInClear reports whether requests to a URL leave this machine unencrypted. Amazon's hosts always use TLS.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

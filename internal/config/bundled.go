@@ -31,8 +31,7 @@ func readBundle(l *loader) {
 	}
 }
 
-// takeSetting applies one option setting. An empty value restores the default. Package bundle reports namespaces
-// without effect.
+// An empty value restores the default. Package bundle reports namespaces without effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -78,7 +77,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting refuses a mistyped name, and warns of Elastic Beanstalk options without effect here.
+// unknownSetting refuses mistyped names, and warns of options without effect.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -121,8 +120,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// takeHealthSetting applies one option of health reporting. Most of these options concern instances and load
-// balancers, which do not exist here.
+// Most options of health reporting concern instances and load balancers.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

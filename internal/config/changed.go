@@ -7,18 +7,16 @@ import (
 
 // Change is the difference between two configurations.
 type Change struct {
-	// Settings are the settings in force after the change: the previous ones, with the loaded values of options that
-	// can change while tendril runs.
+	// Settings are the previous ones, with the loaded values of options that can change at run time.
 	Settings *Settings
-	// Live names the changed options that are applied in Settings, and Later those that need a restart. Both are in
-	// the order of the table. An option that changed for one queue only is "NAME of QUEUE".
+	// Live names changed options that are applied in Settings, and Later those that need a restart, in table order. A
+	// change for one queue only is "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
 }
 
-// Explain describes every option after the change, given the descriptions before it. Options that need a restart keep
-// their previous description.
+// Explain describes every option after the change, given the descriptions before it.
 func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
@@ -40,7 +38,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues keeps the settings that need a restart from before and takes the others from now.
+// explainQueues keeps settings from before if they need a restart.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
@@ -60,10 +58,9 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 	return now
 }
 
-// optionOf returns the name of the option with the given key.
 func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// ofAllQueues returns the option that applies to queues without this key.
+// ofAllQueues returns the option for queues without this key.
 func ofAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":
@@ -74,7 +71,6 @@ func ofAllQueues(key string) string {
 	return optionOf(key)
 }
 
-// ofQueue names one queue's option in a [Change].
 func ofQueue(option, queue string) string { return option + " of " + queue }
 
 // Pending returns the loaded setting of a name in Live or Later.
@@ -101,7 +97,7 @@ func (c *Change) Pending(name string) Setting {
 	return Setting{}
 }
 
-// Changed compares the settings in force with a configuration loaded later. It modifies neither.
+// Changed compares the settings in force with a configuration loaded later.
 func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)
@@ -139,7 +135,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-// take compares one option, applies its loaded value if it is live, and lists it under name unless that is "".
+// take compares one option, applies its loaded value if it is live, and lists a non-empty name.
 func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // the file's path is not a setting
@@ -155,10 +151,9 @@ func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	return true
 }
 
-// queueComparison holds the tables of a queue's settings in force and its loaded settings.
 type queueComparison struct {
 	queue       *QueueSettings
-	settings    *Settings // bound to the table now
+	settings    *Settings
 	now, loaded []*Option
 }
 
@@ -168,7 +163,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// compareConcurrency compares the maximum concurrency of each queue. Queues without their own maximum use the common one.
+// Queues without their own maximum follow the common one.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -7,9 +7,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// An aws-sqsd settings file is a flat list of "key: value" with its own keys. A file is read as one if --config or
-// TENDRIL_CONFIG names it and it is in a folder called aws-sqsd.d or contains a key that only aws-sqsd has. It may
-// also contain keys of tendril.yaml. Unknown keys cause a warning.
+// An aws-sqsd settings file is a flat list of "key: value". A file is read as one if --config or TENDRIL_CONFIG names
+// it and [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown keys cause a warning.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
@@ -59,7 +58,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// target combines http_url and http_port, either of which may be missing.
+// Either of http_url and http_port may be missing.
 func (d *daemonReader) target() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.lines["http_url"]
@@ -91,7 +90,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// debug sets verbose, because tendril has no more detailed level.
+// tendril has no level more detailed than verbose.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

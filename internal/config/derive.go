@@ -6,7 +6,6 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// derive computes unset values and resolves options that depend on each other.
 func derive(l *loader) {
 	readSecrets(l)
 	deriveName(l)
@@ -26,7 +25,6 @@ func derive(l *loader) {
 	deriveDataDir(l)
 }
 
-// deriveName prefers a set environment-name to a guessed name.
 func deriveName(l *loader) {
 	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
 		l.origin("name").Layer <= FromBundle {
@@ -39,7 +37,6 @@ func deriveName(l *loader) {
 	}
 }
 
-// deriveTarget moves a path in target to http-path, unless a stronger layer sets http-path.
 func deriveTarget(l *loader) {
 	s := l.s
 	base, path := splitTarget(s.Target)
@@ -67,7 +64,6 @@ func deriveTarget(l *loader) {
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
 }
 
-// deriveOutput resolves quiet and verbose in favor of the stronger layer.
 func deriveOutput(l *loader) {
 	s := l.s
 	if !s.Quiet || !s.Verbose {
@@ -115,7 +111,6 @@ func deriveDataDir(l *loader) {
 	l.settle("data-dir", reason)
 }
 
-// deriveFree replaces a default address or port that is taken.
 func deriveFree(l *loader) {
 	for _, name := range []string{"listen", "console", "port"} {
 		text := l.src.Free[name]
@@ -132,15 +127,15 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// stopMargin is the time a shutdown takes in addition to the app's grace period.
+	// stopMargin is the time of a shutdown beyond the app's grace period.
 	stopMargin = 5 * time.Second
-	// leastDelay is the default of app-grace and the minimum of WORKER_SHUTDOWN_DELAY, as in the article that
-	// describes the property. Only app-grace itself can be shorter.
+	// leastDelay is the default of app-grace and the documented minimum of WORKER_SHUTDOWN_DELAY. Only app-grace can
+	// be shorter.
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop extends shutdown-timeout to a configured app-grace (WORKER_SHUTDOWN_DELAY in a bundle): an app that may
-// take a minute to stop may also finish jobs that take a minute.
+// deriveStop extends shutdown-timeout to a configured app-grace: an app that may take a minute to stop may also
+// finish jobs that take a minute.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -158,7 +153,7 @@ func deriveStop(l *loader) {
 	}
 }
 
-// hasBothOrNone refuses a certificate without its private key, and a key without its certificate.
+// hasBothOrNone refuses a certificate or a private key without the other.
 func hasBothOrNone(l *loader, cert, key string) bool {
 	hasCert := l.option(cert).value.get() != ""
 	hasKey := l.option(key).value.get() != ""
@@ -171,7 +166,7 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// deriveEndpoint refuses a queue endpoint that is open to other machines without credentials.
+// deriveEndpoint refuses an endpoint open to other machines without credentials.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

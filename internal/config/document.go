@@ -9,25 +9,21 @@ import (
 )
 
 const (
-	// sqsdSection is the map with options by their Elastic Beanstalk names.
 	sqsdSection = "sqsd"
-	// queuesKey is the key that may hold a list of maps.
-	queuesKey = "queues"
-	// maxFile is the maximum size of a settings file in bytes.
-	maxFile = 64 << 10
+	queuesKey   = "queues"
+	maxFile     = 64 << 10
 )
 
-// entry is one "key: value" of a settings file. The text keeps its spelling, such as 000000000000 and off.
+// entry is one "key: value". The text keeps its spelling, such as 000000000000 and off.
 type entry struct {
 	key, text string
 	line      int
-	// null is true if the key has no value.
-	null bool
-	// sqsd is true for entries below the key sqsd.
+	null      bool
+	// sqsd is true below the key sqsd.
 	sqsd bool
-	// list is true if the text is a list's items, joined with commas.
+	// list is true if the text is a list joined with commas.
 	list bool
-	// items are the queues of a list that holds maps. Each item has a text or pairs.
+	// items are queues of a list that holds maps. Each has a text or pairs.
 	items, pairs []entry
 }
 
@@ -45,8 +41,7 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// parseDocument parses a settings file into its entries, in file order. Anchors, aliases, tags and merge keys are
-// refused before parsing.
+// parseDocument returns the entries in file order.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -149,7 +144,6 @@ func (d *document) refuse(line int, text, hint string) {
 	d.problems = append(d.problems, Problem{Where: yamlfile.Place(d.file, line, 0), Text: text, Hint: hint})
 }
 
-// scalar returns a plain value as written.
 func scalar(n *yamlfile.Node) (string, bool) {
 	if n.Block {
 		return strings.TrimSpace(n.Text), true
@@ -157,14 +151,14 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps the keys that only aws-sqsd files have to the equivalent line in tendril.yaml.
+// daemonOnly maps keys of aws-sqsd files to their equivalent in tendril.yaml.
 var daemonOnly = map[string]string{
 	"http_url": "write target: http://HOST:PORT", "http_port": "write target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "write wait_time: 20s", "drain_timeout": "write shutdown_timeout: 600s",
 	"debug": "write verbose: true", "cloudwatch_interval": "write metrics_interval: 60s",
 }
 
-// isDaemonFile reports whether a file is an aws-sqsd file: it contains a key from daemonOnly or is in daemonFolder.
+// isDaemonFile reports whether a file has a key in daemonOnly or is in daemonFolder.
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
 		if !e.sqsd && daemonOnly[e.key] != "" {

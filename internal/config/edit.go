@@ -19,9 +19,9 @@ type Edited struct {
 	Lines []EditedLine
 }
 
-// EditFile changes options in a settings file. set holds a text by option, or nil to remove the option; "NAME of
-// QUEUE" is a setting of one queue. Comments, order and the form of other lines are preserved. The values are not
-// checked: [Load] does that with [Sources.File]. The error is an [*Error].
+// EditFile changes options in a settings file and preserves comments, order and the form of other lines. set holds
+// texts by option, or nil to remove one; "NAME of QUEUE" is a setting of one queue. Values are not checked, see
+// [Sources.File]. The error is an [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
@@ -68,7 +68,6 @@ type fileEditor struct {
 	options []*Option
 }
 
-// place returns the path of an option's key in the file.
 func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	option, queue, ofOne := strings.Cut(name, " of ")
 	if ofOne {
@@ -102,7 +101,6 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	return []string{o.Key}, o, nil
 }
 
-// queues returns the items of the key queues if any of them is a map.
 func (e *fileEditor) queues() (maps []*yamlfile.Node) {
 	if e.root == nil {
 		return nil
@@ -135,7 +133,6 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		"write it there as '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
 }
 
-// queueOf returns the name of the queue that a map below queues describes.
 func queueOf(item *yamlfile.Node) string {
 	for _, key := range []string{"name", "url", "arn"} {
 		if n := item.Get(key); n != nil {
@@ -145,8 +142,7 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine returns a line of the file for display. It hides the value of a secret option, likely passwords and the
-// query of a path.
+// shownLine hides secret options, likely passwords and the query of a path.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
@@ -165,5 +161,4 @@ func shownLine(line, secret string) string {
 	return plainOption.shown(line)
 }
 
-// plainOption is an option without a secret file.
 var plainOption = Option{}

@@ -12,31 +12,30 @@ import (
 // Explanation describes an option and its value.
 type Explanation struct {
 	Option Option
-	// Value is the value in force, which may be "", and From its origin.
+	// Value may be "".
 	Value string
 	From  Origin
-	// Chain holds every layer's value, the weakest first; the last one is in force.
+	// Chain holds every layer's value, the weakest first.
 	Chain []Setting
-	// Queues holds the settings of each queue if the option is queues; else nil.
+	// Queues is nil unless the option is queues.
 	Queues []QueueExplanation
 }
 
 // QueueExplanation describes the settings of one queue.
 type QueueExplanation struct {
-	Name string
-	// Settings are in the order of the table.
+	Name     string
 	Settings []QueueSetting
 }
 
 // QueueSetting is one setting of one queue.
 type QueueSetting struct {
-	// Key is the key in tendril.yaml, and Value the value in force, which may be "".
+	// Key is the key in tendril.yaml. Value may be "".
 	Key, Value string
-	// From is the value's origin: the queue's own map, or the setting for all queues.
+	// From is the queue's own map, or the setting for all queues.
 	From Origin
 }
 
-// Explain describes the option with the given name of any kind. The error for an unknown name suggests similar ones.
+// Explain describes an option by any of its names. The error suggests similar names.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)
 	if o == nil {
@@ -69,7 +68,7 @@ func (c *Config) ExplainAll() []Explanation {
 	return all
 }
 
-// shown returns a value of the option for display.
+// shown hides secrets.
 func (o *Option) shown(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
@@ -77,7 +76,7 @@ func (o *Option) shown(value string) string {
 	return bundle.Setting{Option: "value", Value: value}.Shown()
 }
 
-// WithoutQuery returns a value of the option for display, without the query of a path.
+// WithoutQuery hides the query of a path.
 func (o *Option) WithoutQuery(value string) string {
 	if o.Name == "http-path" || o.Name == "healthcheck" {
 		return WithoutQuery(value)
@@ -98,7 +97,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	return e
 }
 
-// Option returns the setting's row in the table, including the rows that only queues have.
+// Option returns the setting's row, which may be one that only queues have.
 func (s *QueueSetting) Option() Option {
 	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
@@ -106,7 +105,7 @@ func (s *QueueSetting) Option() Option {
 	return Option{Key: s.Key} // from an environment of another version
 }
 
-// UnknownOption returns an error for a name that is not an option. It suggests similar names.
+// UnknownOption returns an error that suggests similar names.
 func UnknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
@@ -122,7 +121,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("%s is not an option: docs/options.md lists them all", shown(name))
 }
 
-// String returns the explanation as several lines of text, without a final newline.
+// String returns several lines, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
@@ -171,7 +170,7 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds days, hours or minutes to a large number of seconds.
+// readable adds a larger unit to a large number of seconds.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

@@ -16,10 +16,9 @@ import (
 )
 
 type settingsFile struct {
-	path string
-	data []byte
-	info fs.FileInfo
-	// explicit is true if a flag or a variable names the file.
+	path     string
+	data     []byte
+	info     fs.FileInfo
 	explicit bool
 }
 
@@ -52,7 +51,6 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	return nil, nil
 }
 
-// candidates returns the paths to search for a settings file if none is named, the strongest first.
 func candidates(src *Sources, vars map[string]string) []string {
 	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
 	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
@@ -93,7 +91,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted refuses a file that was found by searching if other users can change it: it may name commands to run.
+// untrusted refuses a file that was found by searching and that other users can change: it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
 	var wrong *trust.Error
@@ -131,7 +129,6 @@ func unreadable(path string, err error) *Problem {
 	return &p
 }
 
-// configPath returns the settings file named by a flag or a variable, and the origin of that name.
 func configPath(l *loader) (string, Origin) {
 	if path := l.src.Flags["config"]; path != "" {
 		return path, Origin{fromFlag, "--config"}
@@ -142,7 +139,6 @@ func configPath(l *loader) (string, Origin) {
 	return "", Origin{}
 }
 
-// readSettingsFile reads the settings file, if there is one.
 func readSettingsFile(l *loader) {
 	named, origin := configPath(l)
 	f, problem := findFile(named, &l.src, l.vars)
@@ -172,7 +168,7 @@ func readSettingsFile(l *loader) {
 	readOwnFile(l, f.path, entries)
 }
 
-// warnAboutBundleFile warns of a settings file in the app's folder that is not read.
+// warnAboutBundleFile warns of an unread settings file in the app's folder.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -193,7 +189,6 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 		"this file is not read: settings come from tendril.yaml in the working folder")
 }
 
-// byEntry returns the option of a tendril.yaml entry, or nil.
 func byEntry(l *loader, e entry) *Option {
 	if !e.sqsd {
 		return withKey(l.rows, e.key)
@@ -228,8 +223,7 @@ func readOwnFile(l *loader, path string, entries []entry) {
 	}
 }
 
-// admit turns an entry into an assignment. It refuses an entry without a value, or whose option already has a line in
-// lines, and otherwise adds its line.
+// admit refuses an entry without a value, or whose option has a line in lines already.
 func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

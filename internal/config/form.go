@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Blocks returns the sections of Elastic Beanstalk's configuration page for worker environments, in page order.
+// Blocks returns the sections of Elastic Beanstalk's configuration page, in page order.
 func Blocks() []string { return []string{"Queue", "Messages", "Advanced options"} }
 
 // Topics returns the groups of all options, in the order of the table.
@@ -18,13 +18,13 @@ func Topics() (topics []string) {
 	return topics
 }
 
-// Essential reports whether the option is one of the dozen that most users need.
+// Essential reports whether most users need the option.
 func (o *Option) Essential() bool { return o.essential }
 
-// Block returns the option's section on the configuration page, one of [Blocks]; "" for tendril's own options.
+// Block returns the option's section, one of [Blocks]; "" for tendril's own options.
 func (o *Option) Block() string { return o.block }
 
-// Label returns the option's name for display, in the words of the configuration page if it has the option.
+// Label returns the option's name for display, if possible in the words of the configuration page.
 func (o *Option) Label() string {
 	if o.label != "" {
 		return o.label
@@ -47,10 +47,9 @@ func (o *Option) Label() string {
 	return strings.Join(words, " ")
 }
 
-// capitalised are the words written in capitals.
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit returns the unit of a bare number: "seconds", "bytes" or "messages per second"; "" for other values.
+// Unit returns the unit of a bare number: "seconds", "bytes", "messages per second" or "".
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
 	return unit
@@ -62,8 +61,7 @@ const (
 	GuardAccess = "access" // who may call tendril
 )
 
-// Guard returns the consequences of changing the option beyond message processing: GuardCode, GuardAccess, or "" for
-// none.
+// Guard returns the further consequences of changing the option: GuardCode, GuardAccess or "".
 func (o *Option) Guard() string {
 	switch {
 	case o.IsSecret(), o.isSecretFile, o.Group == "Console",
@@ -79,7 +77,7 @@ func (o *Option) Guard() string {
 	return ""
 }
 
-// Lock explains why changing the settings file has no effect on an option with this origin; "" if it has one.
+// Lock explains why changing the settings file has no effect on an option with this origin; may be "".
 func (o *Option) Lock(from Origin) string {
 	switch {
 	case o.Key == "":

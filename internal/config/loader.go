@@ -11,25 +11,21 @@ import (
 
 // Config is the result of [Load].
 type Config struct {
-	// Settings are the values in force.
 	Settings
 	// Warnings are about legal but suspicious settings, in no particular order.
 	Warnings []Problem
-	// NotUsed lists the bundle's settings that other settings make ineffective.
+	// NotUsed lists the bundle's settings without effect.
 	NotUsed []bundle.Finding
 
-	// options are the rows of the table, bound to Settings.
 	options []*Option
-	// idle marks the options whose value in force is in NotUsed.
-	idle   map[string]bool
-	chains map[string][]Setting
-	// queueOrigins are the origins of each queue's own settings, by key.
+	idle    map[string]bool
+	chains  map[string][]Setting
+	// queueOrigins holds the origins of each queue's own settings, by key.
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
 
-// Origin returns the origin of an option's value in force. It accepts every name that [Lookup] does, and returns the
-// zero Origin for others.
+// Origin returns the origin of an option's value in force, for every name that [Lookup] accepts; zero for others.
 func (c *Config) Origin(name string) Origin {
 	if o := find(c.options, name); o != nil {
 		return c.last(o.Name).Origin
@@ -37,7 +33,6 @@ func (c *Config) Origin(name string) Origin {
 	return Origin{}
 }
 
-// last returns the setting recorded last for an option.
 func (c *Config) last(name string) Setting {
 	chain := c.chains[name]
 	return chain[len(chain)-1]
@@ -52,18 +47,17 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // DaemonFile reports whether the settings file is an aws-sqsd file. That daemon posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of one Load, seen by the settings for all queues or by one queue.
+// loader is the state of one Load, as seen by one queue or by the settings for all queues.
 type loader struct {
-	src  Sources
-	vars map[string]string
-	cfg  *Config
-	// refused collects the problems.
+	src     Sources
+	vars    map[string]string
+	cfg     *Config
 	refused *Error
-	// ownSettings are the own settings of each of Queues; may be empty.
+	// ownSettings are the own settings of each of Queues.
 	ownSettings [][]assignment
-	// queues are the views of each of Queues.
+	// queues are the views of single queues, and all is the common one.
 	queues []*loader
-	// computedQueue is the place in the bundle where CloudFormation computes WorkerQueueURL; usually zero.
+	// computedQueue is the origin of a WorkerQueueURL that CloudFormation computes.
 	computedQueue Origin
 
 	// all is the view of the settings for all queues.
@@ -71,10 +65,9 @@ type loader struct {
 	// s are the settings in this view, and rows the table bound to them.
 	s    *Settings
 	rows []*Option
-	// prefix starts the warnings of a queue's view: "queue payments: ".
+	// prefix starts a queue's warnings: "queue payments: ".
 	prefix string
-	// own holds the origins of the queue's own settings, by key.
-	own map[string]Origin
+	own    map[string]Origin
 }
 
 func newLoader(src Sources) *loader {
@@ -95,7 +88,6 @@ func newLoader(src Sources) *loader {
 	return l
 }
 
-// ofQueue returns the view of the queue with settings s.
 func (l *loader) ofQueue(s *Settings) *loader {
 	queue := *l
 	queue.s = s
@@ -118,8 +110,7 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign validates a value and puts it in force. Layers are read from weakest to strongest, so the last assignment
-// wins.
+// assign validates a value and puts it in force. Later assignments win, because layers are read in order of strength.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // already set by readSettingsFile
@@ -152,7 +143,6 @@ func (l *loader) record(name string, from Origin) {
 	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get()})
 }
 
-// origin returns the origin of an option's value in this view.
 func (l *loader) origin(name string) Origin {
 	if own, found := l.own[l.option(name).Key]; found {
 		return own
@@ -160,7 +150,7 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle records a derived value in the layer it was derived from. For a default, reason becomes its place.
+// settle records a derived value in the layer it was derived from. The place of a default becomes reason.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -171,12 +161,11 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash refuses two contradicting options, at the place of the first.
+// clash refuses contradicting options at the place of the first.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
-// notUsed adds the bundle's settings of these options to NotUsed.
 func (l *loader) notUsed(why string, options ...string) {
 	for _, s := range l.bundled() {
 		for _, name := range options {
@@ -198,7 +187,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint returns a service's endpoint from the variables that every AWS SDK reads; "" for Amazon's own.
+// endpoint returns a service's endpoint from the AWS SDK's variables; "" for Amazon's own.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -206,7 +195,7 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-// about warns at the place that set the option, or without a place if it is a default.
+// about warns at the place that set the option, if any.
 func (l *loader) about(name, hint, format string, args ...any) {
 	where := ""
 	if from := l.origin(name); from.Layer != Default {
@@ -219,7 +208,6 @@ func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Defaul
 
 func (l *loader) named(name string) string { return name + " " + l.option(name).value.get() }
 
-// cite returns an option's name, value and origin.
 func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }

@@ -7,64 +7,55 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Option is one row of the option table, the source of flags, variables, keys, documentation and completion.
+// Option is one row of the table of options.
 type Option struct {
 	// Name is the flag without its dashes, in kebab case.
-	Name string
-	// Group is the option's section in the documentation.
+	Name  string
 	Group string
-	// Help is one sentence of at most 90 characters. Detail adds more for the documentation and tendril explain; may
-	// be "".
+	// Help is one sentence of at most 90 characters. Detail may be "".
 	Help, Detail string
-	// Key is the key in tendril.yaml; "" for --config, because the file cannot name itself.
+	// Key is "" for --config, because the file cannot name itself.
 	Key string
-	// Variable is the environment variable: TENDRIL_ and the name.
+	// Variable is TENDRIL_ and the name.
 	Variable string
-	// Beanstalk is the option's name in Elastic Beanstalk, and Namespace its namespace there; both may be "".
+	// Beanstalk and Namespace are the option's name in Elastic Beanstalk; may be "".
 	Beanstalk, Namespace string
 	// DaemonKey is the key in an aws-sqsd settings file; may be "".
 	DaemonKey string
 	// Aliases are the flag's names in Workerless.
 	Aliases []string
-	// OtherVariables are variables of other programs that set the option too. The first one that is set wins;
-	// Variable overrides them all.
+	// OtherVariables of other programs set the option too. The first one wins; Variable overrides them.
 	OtherVariables []string
-	// Default is the value of an unset option in its written form; "" if the default varies, as DefaultNote
-	// describes.
+	// Default is in its written form; "" if it varies, as DefaultNote describes.
 	Default, DefaultNote string
 	// Example is a sample value for options without a fixed default.
 	Example string
 	// Serve is true if tendril serve has the option too.
 	Serve bool
-	// PerQueue is true if the option can also be set in a queue's map below the key queues.
+	// PerQueue is true if a queue's map can override the option.
 	PerQueue bool
-	// Live is true if a reload or a deployment applies a change; other options need a restart.
+	// Live is true if a reload or deployment applies a change; other options need a restart.
 	Live bool
 
-	// secretFile is the field for the path of a file that holds a secret option's value; nil if the option is not
-	// secret.
-	secretFile *string
-	// isSecretFile is true if the option names such a file.
+	// secretFile is the path of a file with a secret option's value; nil if the option is not secret.
+	secretFile   *string
 	isSecretFile bool
-	// essential is true if most environments set the option sooner or later.
+	// essential is true for options that most environments set.
 	essential bool
-	// block and label are the option's section and name on Elastic Beanstalk's configuration page for worker
-	// environments; "" if it isn't there.
+	// block and label are from Elastic Beanstalk's configuration page for worker environments; may be "".
 	block, label string
-	// list is true if a YAML list is equivalent to a string of comma-separated items.
+	// list is true if a YAML list is equivalent to comma-separated items.
 	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
 	beanstalkAliases []string
-	// beanstalkMinutes is true if Elastic Beanstalk counts bare numbers in minutes.
+	// beanstalkMinutes is true if bare numbers are minutes in Elastic Beanstalk.
 	beanstalkMinutes bool
-	// properties are environment properties of a bundle that set the option too.
-	properties []string
-	// cloneVariables are variables of aws-sqsd clones; they are read with a warning.
+	// properties are environment properties that set the option too.
+	properties     []string
 	cloneVariables []string
 	value          value
 }
 
-// find returns the row with the given name of any kind, or nil.
 func find(rows []*Option, name string) *Option {
 	name = strings.TrimLeft(name, "-")
 	for _, o := range rows {
@@ -75,7 +66,6 @@ func find(rows []*Option, name string) *Option {
 	return nil
 }
 
-// withKey returns the row with the given tendril.yaml key, or nil.
 func withKey(rows []*Option, key string) *Option {
 	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
 		return rows[i]
@@ -83,7 +73,7 @@ func withKey(rows []*Option, key string) *Option {
 	return nil
 }
 
-// Kind names the syntax of the option's values: duration, integer, size, switch, choice, rate, number, list or text.
+// Kind is duration, integer, size, switch, choice, rate, number, list or text.
 func (o *Option) Kind() string { return o.value.kind }
 
 // Allowed describes the allowed values.
@@ -112,7 +102,6 @@ func (o *Option) names() []string {
 	return append(names, o.beanstalkAliases...)
 }
 
-// workerNames returns the option's names in the namespace of the worker daemon, the usual one first.
 func (o *Option) workerNames() []string {
 	if o.Namespace != bundle.NamespaceWorker {
 		return nil
@@ -120,8 +109,6 @@ func (o *Option) workerNames() []string {
 	return append([]string{o.Beanstalk}, o.beanstalkAliases...)
 }
 
-// beanstalkText returns the option's Elastic Beanstalk name for display, with the namespace unless it is the worker
-// daemon's.
 func (o *Option) beanstalkText() string {
 	switch {
 	case o.Namespace == bundle.NamespaceWorker || o.Beanstalk == "":
@@ -165,10 +152,8 @@ func (o *Option) human(text string) string {
 	return text
 }
 
-// variablePrefix starts the variables named after an Elastic Beanstalk option.
 const variablePrefix = "TENDRIL_SQSD_"
 
-// workerQueueURL is the Elastic Beanstalk option with the worker's queue.
 const workerQueueURL = "WorkerQueueURL"
 
 func (o *Option) isBundled(s bundle.Setting) bool {
@@ -179,8 +164,8 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
 
-// Bundled returns the settings in force as a bundle would write them, for the options that Elastic Beanstalk has.
-// Durations are bare numbers. Per-queue options have the first queue's value. Options without a value are omitted.
+// Bundled returns the settings in force as a bundle would write them. Per-queue options have the first queue's value.
+// Options without a value or an Elastic Beanstalk name are omitted.
 func (s *Settings) Bundled() (list []bundle.Setting) {
 	s.eachForeign(func(o *Option, value string) {
 		if o.Beanstalk != "" {
@@ -202,7 +187,7 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// eachForeign calls do for each option that has a value, in Elastic Beanstalk's notation.
+// eachForeign calls do for each option with a value, in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

@@ -12,11 +12,11 @@ type Layer int
 
 // The layers, from the weakest to the strongest.
 const (
-	Default         Layer = iota // not set anywhere
-	FromBundle                   // the app's source bundle
-	fromFile                     // the settings file
-	fromEnvironment              // an environment variable
-	fromFlag                     // the command line
+	Default Layer = iota
+	FromBundle
+	fromFile
+	fromEnvironment
+	fromFlag
 )
 
 func layers() []string { return []string{"default", "bundle", "file", "environment", "flag"} }
@@ -30,8 +30,8 @@ func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), tex
 // Origin is the place where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is the place in the layer: "tendril.yaml:3", the name of a variable, a flag with its dashes, or the
-	// bundle's folder. For a default it is "" or a short reason.
+	// Where is "tendril.yaml:3", a variable, a flag with its dashes, the bundle's folder, or a short reason for a
+	// default; may be "".
 	Where string
 }
 
@@ -50,22 +50,19 @@ func (o Origin) String() string {
 // Setting is one layer's value of an option.
 type Setting struct {
 	Origin Origin
-	// Value is in the option's normal form.
-	Value string
+	Value  string
 }
 
 // assignment is a value as written, not yet validated.
 type assignment struct {
-	option *Option
-	origin Origin
-	// name is the option's name in the source.
+	option     *Option
+	origin     Origin
 	name, text string
-	// unit is the unit of a bare number, second or minute, in sources that write durations as bare numbers; 0 in
-	// others.
+	// unit is second or minute in sources that write durations as bare numbers; 0 in others.
 	unit time.Duration
 }
 
-// bareUnit returns the unit of an option's bare numbers in a bundle or an aws-sqsd file; 0 if it is not a duration.
+// bareUnit returns the unit of bare numbers in a bundle or an aws-sqsd file; 0 if the option is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -76,7 +73,7 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit returns the text in the notation of the other sources: bare minutes get their unit.
+// withUnit adds the unit to bare minutes.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"
@@ -84,7 +81,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare formats a duration as a bare number of units, rounded up. Other values stay unchanged.
+// bare formats a duration as a bare number of units, rounded up.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
@@ -92,7 +89,6 @@ func (a assignment) bare(value string) string {
 	return value
 }
 
-// allowed describes the allowed values in the notation of this source.
 func (a assignment) allowed() string {
 	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
 	if a.unit == 0 || !found {
@@ -109,7 +105,6 @@ func (a assignment) allowed() string {
 	return a.bare(low) + " to " + a.bare(high) + units + rest
 }
 
-// line returns the text that sets the option to value in this source.
 func (a assignment) line(value string) string {
 	value = a.bare(value)
 	switch a.origin.Layer {

@@ -20,7 +20,6 @@ type Error struct {
 // Error returns one line per problem, each followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
-// refusal returns the problem of a value that its option does not accept.
 func refusal(a assignment, err error) Problem {
 	advice := ""
 	if a.option.value.nearest != nil {
@@ -48,7 +47,7 @@ func refusal(a assignment, err error) Problem {
 
 const hidden = "(hidden)"
 
-// WithoutQuery hides the query of a path or URL, which may hold a key, for display.
+// WithoutQuery hides the query of a path or URL, which may hold a key.
 func WithoutQuery(url string) string {
 	if path, query, _ := strings.Cut(url, "?"); query != "" {
 		return path + "?" + hidden
@@ -56,7 +55,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName returns the option's name and a space, or "" if the value's place already names the option.
+// shownName returns the option's name and a space, or "" if the place already names the option.
 func (a assignment) shownName() string {
 	switch {
 	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
@@ -68,7 +67,7 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown prepares a refused value for a message: short, on one line, without a password.
+// shown shortens a refused value to one line without a password.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
@@ -78,8 +77,8 @@ func shown(text string) string {
 	return yamlfile.Shown(text)
 }
 
-// Nearest returns up to three known names that a mistyped name may stand for, the closest first. It ignores case and
-// treats dashes and underscores alike.
+// Nearest returns up to three known names similar to name, the closest first. It ignores case and equates dashes and
+// underscores.
 func Nearest(name string, known []string) []string {
 	const longest = 64 // above every known name; the cost of the distance is quadratic
 	name = fold(name)
@@ -100,7 +99,6 @@ func nearestOne(name string, known []string) string {
 	return ""
 }
 
-// orList formats names as "a, b or c".
 func orList(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -112,7 +110,7 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// distance returns the number of bytes to insert, delete, replace or swap with their neighbor to turn a into b.
+// distance returns the number of insertions, deletions, replacements and swaps of bytes that turn a into b.
 func distance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

@@ -46,8 +46,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the rows for one queue's settings: the keys that only a queue has, bound to q, and the per-queue
-// options among rows.
+// queueTable returns the keys that only a queue has, bound to q, and the per-queue options among rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -76,7 +75,6 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue reads one item of the list and returns the queue and its own settings.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -107,8 +105,7 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	return q, own
 }
 
-// readQueueKey checks one key of a queue and returns its assignment, which applies after the settings of all queues
-// are known.
+// readQueueKey returns an assignment to apply once the settings of all queues are known.
 func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []*Option) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := withKey(rows, e.key)
@@ -130,7 +127,7 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 	return a, true
 }
 
-// checkQueueKeys checks one queue's keys against each other. It does not report a missing name if a key was refused.
+// checkQueueKeys does not report a missing name if a key was refused.
 func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
@@ -155,7 +152,7 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 	one("target", "function", "lambda")
 }
 
-// unknownQueueKey returns the problem of an unknown key of a queue, with suggestions.
+// unknownQueueKey suggests similar keys.
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a setting of one queue"}
 	var names []string

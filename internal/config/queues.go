@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	// maxQueues is the maximum number of queues of one worker.
 	maxQueues = 64
 	maxWeight = 1000
 )
@@ -64,7 +63,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight splits the weight off a queue's name, URL or ARN, which may contain colons.
+// splitWeight splits off the weight; URLs and ARNs also contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')
@@ -111,8 +110,8 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// fixQueues returns the list that was probably meant: queues without a weight get 1, and duplicates are dropped. It
-// returns "" if that does not make the list valid.
+// fixQueues suggests the intended list: missing weights become 1, and duplicates are dropped. It returns "" if that
+// is not enough.
 func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings

@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether the option queues is in force, rather than a stronger queue or queue-url.
+// severalChosen reports whether queues, not queue or queue-url, is in force.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -66,7 +66,6 @@ func severalChosen(l *loader) bool {
 	return true
 }
 
-// deriveFirst sets queue, queue-url and backend to the first queue's values.
 func deriveFirst(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue = first.Name
@@ -89,7 +88,6 @@ func deriveFirst(l *loader, backend string) {
 	}
 }
 
-// resolveQueue overlays the settings for all queues with a queue's own settings.
 func resolveQueue(l *loader, i int, backend string) {
 	s := l.cfg.Settings
 	s.Backend = backend
@@ -112,8 +110,7 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// takeOwn applies a queue's own settings, which are already validated. A queue's own destination replaces the common
-// one.
+// takeOwn applies a queue's own settings, which are already valid. Its own destination replaces the common one.
 func takeOwn(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -149,8 +146,7 @@ func takeOwn(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue decides where the queue lives: a name is embedded unless backend is sqs or the queue feeds a function on
-// AWS; a URL or an ARN is on Amazon SQS.
+// placeQueue chooses the backend: SQS for a URL, an ARN or a function on AWS, else embedded unless backend says sqs.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -181,7 +177,6 @@ func placeQueue(l *loader) {
 	}
 }
 
-// deriveDestination chooses between target, function and lambda. The one from the strongest layer wins.
 func deriveDestination(l *loader) {
 	names := slices.DeleteFunc([]string{"target", "function", "lambda"}, func(name string) bool { return !l.isSet(name) })
 	slices.SortStableFunc(names, func(a, b string) int { return int(l.origin(b).Layer) - int(l.origin(a).Layer) })
@@ -198,8 +193,7 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// QueueOrigin returns the origin of a setting of Queues[i], by its key in tendril.yaml: the queue's own map, or the
-// setting for all queues.
+// QueueOrigin returns the origin of a setting of Queues[i], by its key in tendril.yaml.
 func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
 		return own
@@ -207,8 +201,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue refuses a bundle whose queue is named by CloudFormation, unless a stronger layer names one. A
-// worker on its own empty queue would look healthy and do nothing.
+// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one. A worker
+// on its own empty queue would look healthy and do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -248,15 +242,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether the environment's name was set rather than guessed. Only such a name creates a queue
-// on Amazon SQS: two apps in folders of the same name would take each other's messages.
+// namedOnPurpose reports whether the environment's name was set rather than guessed. Two apps in folders of the same
+// name must not share a queue on Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL drops the queue URL if a stronger layer chose the embedded queue, so a production settings file can be
-// tried locally.
+// dropQueueURL lets a stronger layer choose the embedded queue, so that a production settings file can be tried
+// locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -282,8 +276,8 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion takes the first region in a queue's URL if no region was set. A queue with a region in its URL keeps
-// that region, because no other region serves it.
+// deriveRegion uses the first region in a queue's URL if none was set. A queue with a region in its URL keeps that
+// one.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -300,7 +294,6 @@ func deriveRegion(l *loader) {
 	}
 }
 
-// regionOf returns the region in an ARN or an Amazon URL, or "".
 func regionOf(queueURL string) string {
 	found := ""
 	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {
@@ -331,8 +324,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget splits the path off an app's URL. The path is "" if it is missing or just a slash. The path of a unix
-// socket belongs to the base.
+// splitTarget splits the path off an app's URL; "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

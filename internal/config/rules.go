@@ -18,7 +18,7 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// A rule validates a text and normalizes it. Its error continues the refused text: "... is not a URL".
+// A rule validates and normalizes a text. Its error continues the refused text: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -32,13 +32,11 @@ const (
 	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both with a comma between"
 )
 
-// fault is a problem that a text may have.
 type fault struct {
 	found bool
 	text  string
 }
 
-// valid returns the text, or an error for the first fault found.
 func valid(text string, faults ...fault) (string, error) {
 	for _, f := range faults {
 		if f.found {
@@ -87,7 +85,7 @@ func queueURL(text string) (string, error) {
 		fault{err != nil, "does not end with a queue name"})
 }
 
-// functionName accepts NAME, ACCOUNT:function:NAME or an ARN, each optionally followed by :VERSION or :ALIAS.
+// functionName accepts NAME, ACCOUNT:function:NAME or an ARN, optionally with :VERSION or :ALIAS.
 func functionName(text string) (string, error) {
 	const noARN = "is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
 	parts := strings.Split(text, ":")
@@ -128,12 +126,11 @@ func bucketName(text string) (string, error) {
 			"is not a list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
 }
 
-// lastSegment returns the text after the last slash or colon: the queue's name in its URL or ARN.
 func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
 
-// endpointURL accepts the URL of an SQS server or "unix:" and the path of its socket.
+// endpointURL accepts a URL, or "unix:" and a path.
 func endpointURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix:"); found {
 		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
@@ -146,7 +143,6 @@ func endpointURL(text string) (string, error) {
 	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint cannot have"})
 }
 
-// targetURL accepts the app's URL. A path stays in the URL; it becomes the http-path later.
 func targetURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix://"); found {
 		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "does not contain the absolute path of a " +
@@ -163,8 +159,7 @@ func targetURL(text string) (string, error) {
 			"is a link-local address, to which tendril never posts"})
 }
 
-// plainURL accepts an absolute http or https URL. It refuses passwords, which would leak, and fragments, which are
-// never sent.
+// plainURL refuses passwords, which would leak, and fragments, which are never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -182,8 +177,8 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// httpPath accepts a path with an optional query. The path must not be able to reach another host or leave its
-// folder. A missing leading slash is added, as aws-sqsd does.
+// httpPath accepts a path that cannot leave the app, with an optional query. It adds a missing leading slash, like
+// aws-sqsd.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -197,7 +192,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath checks a path as written and after each round of decoding, because a server may decode it repeatedly.
+// checkPath checks a path before and after each round of decoding, because a server may decode it repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -269,7 +264,7 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is not a health check")
 }
 
-// endpointAddresses accepts an address to listen on, "unix:" and the path of a socket, or both with a comma between.
+// endpointAddresses accepts an address, "unix:" and a path, or both with a comma between.
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
@@ -317,7 +312,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token accepts a secret that callers send. It refuses the placeholder of generated manifests, which is public.
+// token refuses the placeholder of generated files, which is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
 		"such as the output of 'openssl rand -hex 32'"},
@@ -326,23 +321,23 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which everybody can guess"})
 }
 
-// placeholder stands in generated files for a secret. Every option that holds a secret refuses it.
+// placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 
-// signingKey accepts a Standard Webhooks key. Its error does not contain the key.
+// signingKey returns an error without the key.
 func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
 
-// exampleFilter is a filter in its normal form.
+// exampleFilter is in normal form.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue is a filter. Its suggestion is quoted, as a shell and YAML both require.
+// filterValue suggests a quoted pattern, as a shell and YAML require.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
 
-// filterPattern accepts a pattern or the path of a file with one, and returns the pattern on one line.
+// filterPattern accepts a pattern or its file, and returns it on one line.
 func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
@@ -368,7 +363,6 @@ func filterPattern(text string) (string, error) {
 	return line.String(), err
 }
 
-// network accepts a network prefix or a single address.
 func network(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr, addr.BitLen()).String(), nil
@@ -402,7 +396,7 @@ func folderPath(text string) (string, error) {
 	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
 }
 
-// optionalFile is the path of a file, or off.
+// optionalFile accepts a path, or off.
 func optionalFile(field *string) value {
 	return checked(field, "a path of a file, or off", func(text string) (string, error) {
 		if text == Off {
@@ -447,10 +441,9 @@ const (
 	highestFinal = 599
 )
 
-// codeRange is a range of statuses, inclusive.
 type codeRange struct{ first, last int }
 
-// String returns the range in the form that [parseCodes] reads: a single status, or FIRST-LAST.
+// String returns a single status, or FIRST-LAST.
 func (r codeRange) String() string {
 	if r.first == r.last {
 		return strconv.Itoa(r.first)
@@ -458,8 +451,7 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// normalizeCodes parses a list such as "200,202-204" or "2xx". It returns sorted ranges, merged where they overlap or
-// touch.
+// normalizeCodes parses a list such as "200,202-204" or "2xx". It returns sorted and merged ranges.
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
@@ -477,7 +469,6 @@ func normalizeCodes(text string) (string, error) {
 	return strings.Join(texts, ","), nil
 }
 
-// mergeRanges returns the sorted ranges, with overlapping and adjacent ones merged.
 func mergeRanges(ranges []codeRange) (merged []codeRange) {
 	for _, r := range slices.SortedFunc(slices.Values(ranges), func(a, b codeRange) int { return a.first - b.first }) {
 		if n := len(merged); n > 0 && r.first <= merged[n-1].last+1 {
@@ -489,7 +480,6 @@ func mergeRanges(ranges []codeRange) (merged []codeRange) {
 	return merged
 }
 
-// terminalCodes accepts a list of statuses, or off.
 func terminalCodes(text string) (string, error) {
 	if text == Off || text == "" {
 		return "", nil
@@ -497,7 +487,6 @@ func terminalCodes(text string) (string, error) {
 	return normalizeCodes(text)
 }
 
-// parseCodes parses one item of a list of statuses: a status, a range or a class.
 func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"
@@ -534,7 +523,7 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources returns the names of process limits in ulimit and systemd.
+// resources returns the limits' names in ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

@@ -19,7 +19,6 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 	return "", 0, 0
 }
 
-// deriveScaling decides the number of processes, the target of scaling and its trigger.
 func deriveScaling(l *loader) {
 	s := l.s
 	deriveLargest(l, "scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
@@ -31,7 +30,7 @@ func deriveScaling(l *loader) {
 	derivePeriod(l)
 }
 
-// deriveLargest adjusts a default that makes the maximum less than the minimum.
+// deriveLargest adjusts a default if the maximum is less than the minimum.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
@@ -46,11 +45,11 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// maxAutoProcesses limits the processes on one machine that a bundle's group size starts: a bundle for a hundred
-// instances must not overload a laptop. Users can set processes-max to get more.
+// maxAutoProcesses limits the processes that a bundle's group size starts: a bundle for a hundred instances must not
+// overload a laptop.
 const maxAutoProcesses = 16
 
-// deriveAuto applies a bundle's sizes and trigger if no option set the target of scaling.
+// deriveAuto applies a bundle's sizes and trigger if no option set the target.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -66,8 +65,7 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// deriveProcesses sets the number of app processes. Group sizes are meant for instances, so they count only if
-// processes are scaled.
+// Group sizes are meant for instances, so they count only if processes are scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -104,8 +102,7 @@ func deriveProcesses(l *loader) {
 	}
 }
 
-// deriveMeasure drops a measure that does not exist here, with its thresholds and a warning, so that a bundle made
-// for AWS runs unchanged.
+// deriveMeasure drops a measure that only AWS has, with its thresholds, so that a bundle made for AWS runs unchanged.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
@@ -131,11 +128,9 @@ func deriveMeasure(l *loader) {
 	}
 }
 
-// usualMeasure is Elastic Beanstalk's default measure.
 const usualMeasure = "NetworkOut"
 
-// dropThresholds drops thresholds that a weaker layer set for another measure: a limit in bytes per minute is
-// meaningless for messages.
+// dropThresholds drops thresholds that a weaker layer set for another measure.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -165,7 +160,6 @@ func dropThresholds(l *loader) {
 	}
 }
 
-// meantForAnother reports whether an option of a trigger was set for another measure than the one in force.
 func meantForAnother(l *loader, name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
@@ -178,7 +172,7 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn returns an option's value in the given layer or the nearest weaker one that sets it; "" if none does.
+// valueIn returns the value in the layer or the nearest weaker one that sets it; "" if none does.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -189,7 +183,7 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// deriveThresholds completes a trigger with the unit and thresholds of its measure.
+// deriveThresholds completes a trigger with its measure's unit and thresholds.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
@@ -236,7 +230,6 @@ func derivePeriod(l *loader) {
 	}
 }
 
-// triggerNames returns the options of a trigger except its measure.
 func triggerNames() []string {
 	return []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
 		"scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",

@@ -8,9 +8,8 @@ import (
 
 type object = map[string]any
 
-// Schema returns a JSON Schema of tendril.yaml for editors, with a description of every key. It accepts every file
-// that
-// [Load] accepts. It does not check options against each other.
+// Schema returns a JSON Schema of tendril.yaml for editors. It accepts every file that [Load] accepts, but does not
+// check options against each other.
 func Schema() map[string]any {
 	keys := object{}
 	sqsd := object{}
@@ -44,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// schema returns the option's JSON Schema. Texts that look like numbers are numbers, as in YAML.
+// Texts that look like numbers are numbers, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
@@ -82,11 +81,9 @@ func (o *Option) schema() object {
 	return s
 }
 
-// durationPattern matches the input of [ParseDuration]: a decimal number of seconds or of days, or numbers with
-// units.
+// durationPattern matches the input of [ParseDuration].
 const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
-// numbers returns the schema of the integers in the option's range.
 func (o *Option) numbers() object {
 	s := object{"type": "integer"}
 	low, high, _ := strings.Cut(o.Allowed(), " to ")
@@ -99,7 +96,7 @@ func (o *Option) numbers() object {
 	return s
 }
 
-// choiceSchema lists the words. It allows other scalars only if the option accepts them: in capitals, or as a switch.
+// choiceSchema allows other scalars than the words only if the option does: in capitals, or as a switch.
 func (o *Option) choiceSchema() object {
 	words := o.Choices()
 	takes := func(text string) bool { return o.value.set(text) == nil }
@@ -123,7 +120,6 @@ func (o *Option) description() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s Allowed: %s%s.", o.Help, o.Detail, o.Allowed(), unitNote(o.Kind())))
 }
 
-// anyCasePattern returns a pattern that matches the words in any case.
 func anyCasePattern(words ...string) string {
 	var b strings.Builder
 	for i, w := range words {

@@ -11,13 +11,10 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// secretFileSuffix is appended to a secret option's name for the option with the path of its file.
 const secretFileSuffix = "-file"
 
-// maxSecret is the maximum size of a secret's file in bytes.
 const maxSecret = 64 << 10
 
-// fileOption returns the option with the path of a file that holds a secret option's value.
 func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
 		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
@@ -28,7 +25,6 @@ func (o *Option) fileOption() *Option {
 	return file
 }
 
-// readSecrets sets secret options from their files.
 func readSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -62,7 +58,7 @@ func readSecrets(l *loader) {
 	}
 }
 
-// readSecret returns the value in a file, without trailing line breaks. It refuses files that other users can change.
+// readSecret trims trailing line breaks. It refuses files that other users can change.
 func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err
@@ -89,7 +85,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretProblem describes the error without revealing the file's content.
+// secretProblem does not reveal the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

@@ -12,25 +12,21 @@ import (
 
 const systemFile = "/etc/tendril/config.yaml"
 
-// Sources are the inputs of [Load]. The zero value has no flags, variables or bundle, but still finds a settings file
-// in the working folder or in the system's place.
+// Sources are the inputs of [Load]. The zero value reads only a settings file.
 type Sources struct {
-	// Flags are the given flags, by name or alias without dashes. It must not contain flags left at their default.
+	// Flags are the given flags, by name or alias without dashes. Flags left at their default must be omitted.
 	Flags map[string]string
-	// Environ is in the form of os.Environ. A variable with an empty value counts as unset.
+	// Environ is in the form of os.Environ. Empty values count as unset.
 	Environ []string
-	// Bundle is the app's source bundle, or nil.
-	Bundle *bundle.Bundle
-	// Dir is the folder to search for tendril.yaml; "" is the working folder.
-	Dir string
-	// SystemFile is the last settings file tried; "" is /etc/tendril/config.yaml.
+	// Bundle may be nil.
+	Bundle     *bundle.Bundle
+	Dir        string
 	SystemFile string
-	// File replaces the settings file on disk, to check a change before writing it; nil reads the file on disk.
+	// File replaces the settings file on disk, to check a change before writing it; may be nil.
 	File *File
-	// Root is true if the process runs as root: its data is below /var/lib.
+	// Root is true if the process runs as root.
 	Root bool
-	// Free replaces the defaults of options whose default address or port is taken on this machine, by option. Values
-	// that were set override it.
+	// Free replaces default addresses and ports that are taken on this machine, by option.
 	Free map[string]string
 }
 
@@ -40,7 +36,6 @@ type File struct {
 	Data []byte
 }
 
-// variables returns the non-empty environment variables. The last of two equal names wins, as in a process.
 func (s *Sources) variables() map[string]string {
 	vars := make(map[string]string, len(s.Environ))
 	for _, kv := range s.Environ {
@@ -51,14 +46,14 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder returns the default parent of all environments' data directories, or "" if not even the home folder is
-// known. environ is a process's environment; root is true if it runs as root.
+// StateFolder returns the default parent of all environments' data directories, or "" without a home folder. environ
+// is a process's environment; root is true if it runs as root.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
 }
 
-// stateFolder is [StateFolder] and the reason for its choice.
+// stateFolder also returns the reason for its choice.
 func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
 		// systemd sorts the folders, so the app's may come first.
@@ -79,8 +74,6 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	return "", ""
 }
 
-// readEnvironment reads the variables of every option, the weakest first: variables of aws-sqsd clones, variables of
-// other programs, Elastic Beanstalk names, the option's own.
 func readEnvironment(l *loader) {
 	for _, o := range l.rows {
 		if name := firstSet(l, o.cloneVariables); name != "" {
@@ -120,7 +113,6 @@ func firstSet(l *loader, names []string) string {
 	return ""
 }
 
-// warnAboutVariables warns of variables that look like settings but aren't.
 func warnAboutVariables(l *loader) {
 	read, own := map[string]bool{}, []string{}
 	for _, o := range l.rows {
@@ -151,7 +143,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo ignores names that resemble no option: the program and its tests have variables that are not options.
+// warnAboutTypo ignores names that resemble no option: the program and its tests have other variables.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // edits
 	near := nearestOne(name, own)

@@ -329,7 +329,7 @@ func metricsOptions(s *Settings) []Option {
 	}}
 }
 
-// Options returns every option of this release, in the order of the table. The caller owns the slice.
+// Options returns every option, in the order of the table. The caller owns the slice.
 func Options() []Option {
 	var all []Option
 	for _, o := range table(&Settings{}) {
@@ -338,7 +338,6 @@ func Options() []Option {
 	return all
 }
 
-// table returns the rows of all options, which read and write the fields of s.
 func table(s *Settings) []*Option {
 	var all []*Option
 	for _, group := range []struct {
@@ -364,7 +363,6 @@ func table(s *Settings) []*Option {
 	return all
 }
 
-// complete fills in the fields that follow from the option's name.
 func (o *Option) complete(group string) {
 	o.Group = group
 	o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
@@ -376,8 +374,8 @@ func (o *Option) complete(group string) {
 	}
 }
 
-// Lookup finds an option by any of its names: flag (with or without leading dashes), key, variable, Elastic Beanstalk
-// name, alias, or aws-sqsd key.
+// Lookup finds an option by any of its names: flag (with or without dashes), key, variable, alias, Elastic Beanstalk
+// name, or aws-sqsd key.
 func Lookup(name string) (Option, bool) {
 	if o := find(table(&Settings{}), name); o != nil {
 		return *o, true

@@ -55,10 +55,8 @@ func appOptions(s *Settings) []Option {
 	}}
 }
 
-// shutdownDelay is the environment property and the variable that set app-grace.
 const shutdownDelay = "WORKER_SHUTDOWN_DELAY"
 
-// ownAppOptions returns the options about running the app itself.
 func ownAppOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "app-user", Example: "webapp",

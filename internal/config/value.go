@@ -11,34 +11,29 @@ import (
 	"time"
 )
 
-// The kinds are the syntaxes of values.
+// The syntaxes of values.
 const (
 	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or a bare number of seconds
-	kindInteger  = "integer"  // a whole decimal number
-	kindSize     = "size"     // a number of bytes, bare or with B, KiB, MiB or GiB
-	kindSwitch   = "switch"   // true or false (also yes, no, on, off, 1, 0)
-	kindChoice   = "choice"   // one of a few words
-	kindRate     = "rate"     // messages over time: "10/s", "600/m", "36000/h", or bare per second
-	kindNumber   = "number"   // a decimal number
-	kindList     = "list"     // comma-separated values
-	kindText     = "text"     // anything else, as described by the option's range
+	kindInteger  = "integer"
+	kindSize     = "size" // a number of bytes, bare or with B, KiB, MiB or GiB
+	kindSwitch   = "switch"
+	kindChoice   = "choice"
+	kindRate     = "rate" // messages over time: "10/s", "600/m", "36000/h", or bare per second
+	kindNumber   = "number"
+	kindList     = "list"
+	kindText     = "text" // anything else, as described by the option's range
 )
 
-// value defines how an option's values are written, checked and stored.
 type value struct {
 	kind    string
 	allowed string
-	// choices are the words of a choice.
 	choices []string
-	// nearest returns an allowed value to suggest instead of a refused one. If it is nil or returns "", the
-	// suggestion is the option's default.
+	// nearest returns an allowed value to suggest instead of a refused one; nil or "" suggests the default.
 	nearest func(text string) string
-	// instead follows the suggested value with another solution; may be "".
+	// instead follows the suggestion with an alternative; may be "".
 	instead string
-	// set parses text, checks it and stores it in the option's field. The error describes the problem but does not
-	// suggest a value.
+	// set checks and stores text. Its error does not suggest a value.
 	set func(text string) error
-	// get returns the field's value in its written form.
 	get func() string
 }
 
@@ -59,8 +54,7 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded returns a value in the range low to high. If parse returns errRange, the suggestion is the bound nearest to
-// its result.
+// bounded suggests the nearest bound if a value is out of range.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -87,8 +81,6 @@ func integer(field *int, low, high int) value {
 	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
 }
 
-// appPort is the value of the app's port. It does not suggest the nearest bound: most people take port 0 for any free
-// port.
 func appPort(field *int, usual int) value {
 	v := integer(field, 1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }
@@ -111,7 +103,7 @@ func onOff(field *bool) value {
 const (
 	// maxRate is far above the throughput of one process.
 	maxRate = 1e6
-	// minRate is one message per day; a lower rate amounts to stopping.
+	// minRate is one message per day.
 	minRate = 1.0 / 86400
 )
 
@@ -130,7 +122,6 @@ func rate(field *float64) value {
 	return v
 }
 
-// unset is the text of an option without a value.
 const unset = "unset"
 
 func optionalDuration(field **time.Duration, low, high time.Duration) value {
@@ -151,7 +142,6 @@ func optionalDuration(field **time.Duration, low, high time.Duration) value {
 	return v
 }
 
-// chosen is a word that parse accepts. Only the offered words are suggested.
 func chosen(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
 	v := stored(field, kindChoice, allowed, func(text string) (string, error) {
 		word, known := parse(text)
@@ -169,7 +159,6 @@ func choice(field *string, words ...string) value {
 	return chosen(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
-// autoSwitch is a switch with the third state auto.
 func autoSwitch(field *string) value {
 	words := []string{auto, On, Off}
 	return chosen(field, orList(words), words, func(text string) (string, bool) {
@@ -184,7 +173,7 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase is one of the given words, ignoring case. The silent ones are accepted but not suggested.
+// anyCase ignores case. Only the offered words are suggested.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -196,14 +185,13 @@ func anyCase(field *string, allowed string, offered []string, silent ...string) 
 	})
 }
 
-// checked is a text that a rule validates and normalizes.
 func checked(field *string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindText, allowed, rule, asWritten)
 }
 
 func asWritten(text string) string { return text }
 
-// list is a comma-separated list that a rule validates item by item; [Off] is an empty list.
+// list is comma-separated; [Off] is an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -247,8 +235,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration writes whole seconds like Elastic Beanstalk, so its values are recognizable, and fractions like
-// [time.Duration.String].
+// formatDuration writes whole seconds, like Elastic Beanstalk.
 func formatDuration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
@@ -256,7 +243,7 @@ func formatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// HumanDuration formats d in the largest unit that divides it, from days to seconds: 14d, 90m, 30s.
+// HumanDuration formats d in the largest unit that divides it: 14d, 90m, 30s.
 func HumanDuration(d time.Duration) string {
 	if d%time.Second != 0 {
 		return formatDuration(d)
@@ -266,7 +253,7 @@ func HumanDuration(d time.Duration) string {
 
 var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
 
-// humanDurations replaces each whole number of seconds in a text as [HumanDuration] does.
+// humanDurations applies [HumanDuration] to each number of seconds in a text.
 func humanDurations(text string) string {
 	return wholeSeconds.ReplaceAllStringFunc(text, func(seconds string) string {
 		d, err := ParseDuration(seconds)
@@ -304,7 +291,6 @@ func isDecimal(s string) bool { return s != "" && strings.Trim(s, "-.0123456789"
 
 func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// unit is a suffix of numbers and its size in the smallest unit.
 type unit struct {
 	suffix string
 	scale  float64
@@ -317,7 +303,7 @@ var (
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// cutUnit cuts the unit off a number. The scale is 1 if there is no unit.
+// cutUnit cuts off the unit; without one, the scale is 1.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {
@@ -327,7 +313,6 @@ func cutUnit(text string, units []unit) (number string, scale float64) {
 	return text, 1
 }
 
-// inUnits formats a number of the smallest unit in the first unit that divides it.
 func inUnits(n int64, units []unit) string {
 	for _, u := range units {
 		if n != 0 && n%int64(u.scale) == 0 {
@@ -346,7 +331,7 @@ func parseRate(text string) (float64, error) {
 	return n / seconds, err
 }
 
-// formatRate formats r in the shortest period that makes it a whole number.
+// formatRate uses the shortest period that gives a whole number.
 func formatRate(r float64) string {
 	if r == 0 {
 		return "0"
@@ -359,7 +344,7 @@ func formatRate(r float64) string {
 	return formatNumber(r) + "/s"
 }
 
-// parseSize parses a number of bytes. Sizes too large for any option are out of range.
+// parseSize parses a number of bytes.
 func parseSize(text string) (int64, error) {
 	number, scale := cutUnit(text, sizeUnits)
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -8,7 +8,6 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// warn warns of legal but suspicious settings: first those for all queues, then each queue's own.
 func warn(l *loader) {
 	warnRanges(l)
 	warnTimes(l)
@@ -25,8 +24,8 @@ func warn(l *loader) {
 	}
 }
 
-// warnReadableSecrets warns of this user's files with secrets that every user may read. Files of other owners, such
-// as those mounted by a platform, are skipped because this user cannot change them.
+// warnReadableSecrets warns of secret files that every user may read. It skips files of other owners, such as those
+// mounted by a platform, because this user cannot change them.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -58,8 +57,7 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns reports whether any of the options differs in this view, so that settings for all queues are reported
-// once.
+// concerns reports whether any of the options differs in this view, so that common settings are reported once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -68,7 +66,7 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether this view delivers to a function and the other queues to an app, or vice versa.
+// apart reports whether only one of this view and the common settings delivers to a function.
 func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
@@ -123,7 +121,6 @@ func warnVisibility(l *loader) {
 	}
 }
 
-// warnShort warns of a visibility timeout shorter than the longest attempt.
 func warnShort(l *loader, longest string) {
 	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
 		"daemon on the same queue does not, and if tendril crashes, the message returns early",
@@ -152,7 +149,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch warns of batch windows that are too long or useless, and of options without effect on batches.
+// warnBatch warns of useless batch windows, and of options without effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
@@ -214,7 +211,6 @@ func warnOrder(l *loader) {
 	}
 }
 
-// warnQueue warns of a queue's own settings that other settings make ineffective.
 func warnQueue(l *loader, q *QueueSettings) {
 	if most := l.cfg.HTTPConnections; q.Concurrency > most {
 		l.warnAt(l.own["max"].Where, "queues", "",

@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// freezeWait is the time to wait for a control group to freeze if it cannot be killed as a whole.
+	// freezeWait applies if a control group cannot be killed as a whole.
 	freezeWait = 200 * time.Millisecond
-	// removeTries is the number of attempts to remove a group's folder: its last processes may still be exiting.
+	// The last processes of a group may still be exiting.
 	removeTries = 20
 )
 
-// cgroupFolder is the parent for control groups: the one of this process.
 type cgroupFolder struct {
 	// folder is the path in the file system, and path the one in /proc/PID/cgroup.
 	folder, path string
 }
 
-// findCgroups returns this process's version 2 control group, or the zero value.
+// findCgroups returns this process's version 2 control group; may be zero.
 func findCgroups() cgroupFolder {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -39,7 +38,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt combines the system's information. It rejects names that need quoting in a shell.
+// cgroupAt rejects names that need quoting in a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -55,8 +54,7 @@ func cgroupAt(root, point, path string) cgroupFolder {
 	return cgroupFolder{folder: folder, path: path}
 }
 
-// cgroupMount returns the first cgroup2 mount in a /proc/PID/mountinfo: the mounted part of the hierarchy, and the
-// mount point.
+// cgroupMount returns the mounted part of the hierarchy and the mount point of the first cgroup2 mount.
 func cgroupMount(mountinfo string) (root, point string) {
 	for line := range strings.Lines(mountinfo) {
 		mount, system, ok := strings.Cut(line, " - ")
@@ -68,7 +66,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// cgroupPath returns the version 2 path in a /proc/PID/cgroup.
+// Version 2 has the hierarchy number 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -78,14 +76,12 @@ func cgroupPath(text string) string {
 	return ""
 }
 
-// cgroup is the control group of one run.
 type cgroup struct {
 	folder cgroupFolder
-	// fd is the open folder, for starting the process in the group.
-	fd int
+	fd     int
 }
 
-// folders returns the group's folder and those that its processes created in it, parents first.
+// folders returns the group's folder and its subfolders, parents first.
 func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
@@ -100,7 +96,6 @@ func (c *cgroup) folders() []string {
 	return all
 }
 
-// members returns the living processes.
 func (c *cgroup) members() []process {
 	var found []process
 	for _, folder := range c.folders() {
@@ -121,14 +116,13 @@ func (c *cgroup) members() []process {
 	return found
 }
 
-// holds reports whether the process is in this control group.
 func (c *cgroup) holds(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	path := cgroupPath(string(text))
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// empty asks the kernel, which does not count zombies.
+// The kernel does not count zombies.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -142,8 +136,7 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill kills the whole group. On kernels before 5.14 it only freezes the group, to prevent new processes, and returns
-// false: the processes must then be killed one by one, which works while they are frozen.
+// kill returns false on kernels before 5.14. It then freezes the group, and the processes must be killed one by one.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true
@@ -171,8 +164,7 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes the folder and its subfolders. Leftovers are harmless: they are empty, or held by a process that
-// even KILL cannot end.
+// Leftovers are harmless: they are empty, or held by a process that even KILL cannot end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

@@ -20,22 +20,21 @@ import (
 
 const checkTimeout = 5 * time.Second
 
-// Check is a readiness check of an app. The zero value is no check.
+// Check is a readiness check. The zero value is no check.
 type Check struct {
-	// Host is the host to check; "" is this machine: 127.0.0.1, or ::1 if that refuses.
+	// Host may be "" for this machine: 127.0.0.1, or ::1 if that refuses.
 	Host string
-	// TLS sends the HTTP GET over TLS. It requires a Path.
+	// TLS requires a Path.
 	TLS bool
-	// TLSConfig holds the trusted and client certificates; nil uses the system's.
+	// TLSConfig may be nil.
 	TLSConfig *tls.Config
-	// Port is the TCP port to connect to.
-	Port int
-	// Path is the path of an HTTP GET, which must return a status of 200 to 299. Redirects are not followed, as in
-	// deliveries. "" only checks for a TCP connection.
+	Port      int
+	// Path is the path of an HTTP GET, which must return a status of 200 to 299 without redirects; "" only checks for
+	// a TCP connection.
 	Path string
 }
 
-// ParseCheck parses "TCP:port" or "HTTP:port/path", ignoring case. The default path is "/".
+// ParseCheck parses "TCP:port" or "HTTP:port/path", ignoring case.
 func ParseCheck(s string) (Check, error) {
 	kind, rest, _ := strings.Cut(s, ":")
 	portText, path, hasPath := strings.Cut(rest, "/")
@@ -57,7 +56,7 @@ func ParseCheck(s string) (Check, error) {
 	return c, nil
 }
 
-// String returns the check in the format of [ParseCheck]; "" for no check.
+// String returns the format of [ParseCheck]; may be "".
 func (c Check) String() string {
 	switch {
 	case c.IsZero():
@@ -88,7 +87,7 @@ func (c Check) validate() error {
 	return nil
 }
 
-// Probe performs one check within 5 s; nil means ready. The error is a short description of the problem.
+// Probe performs one check within 5 s; nil means ready.
 func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -136,7 +135,6 @@ func (c Check) get(ctx context.Context) error {
 	return nil
 }
 
-// redirectedTo returns the target of a redirect, without parts that may be secret; "" for other answers.
 func redirectedTo(resp *http.Response) string {
 	to, err := resp.Location()
 	if err != nil || resp.StatusCode > 399 {
@@ -146,7 +144,6 @@ func redirectedTo(resp *http.Response) string {
 	return " to " + terminal.Plain(to.String(), false)
 }
 
-// address returns the host and port of the check for a URL.
 func (c Check) address() string {
 	return net.JoinHostPort(cmp.Or(c.Host, "localhost"), strconv.Itoa(c.Port))
 }
@@ -169,7 +166,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing listens there")
 
-// plainReason describes the most common failures without system call terminology.
+// plainReason avoids system call terminology.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// shellPath is the shell on POSIX systems.
 const shellPath = "/bin/sh"
 
-// commandOf returns the path and arguments to run p.
 func commandOf(p *Process) (path string, argv []string, err error) {
 	if p.Shell != "" {
 		return shellPath, []string{"sh", "-c", execLine(p.Shell)}, nil
@@ -23,8 +21,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program like execvp in the process's own environment. It skips empty and relative entries of PATH,
-// because the program must not depend on the current folder.
+// lookPath finds a program like execvp in the process's environment. It skips relative entries of PATH, because the
+// program must not depend on the current folder.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -61,8 +59,7 @@ func executable(path string) error {
 	return nil
 }
 
-// execLine makes a single simple command replace its shell, so that the process is the program itself. Other lines
-// are returned unchanged.
+// execLine makes a simple command replace its shell, so that the process is the program itself.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -70,7 +67,7 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certainly one program with arguments and redirections. A wrong no only
+// isSimpleCommand reports whether line is certainly one program with arguments and redirections. A wrong false only
 // costs an extra shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
@@ -81,8 +78,7 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator reports whether line contains nothing that could join or start another command: operators,
-// substitutions and unclosed quotes.
+// hasNoOperator also rejects substitutions and unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -114,7 +110,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// isAssignment reports whether word sets a variable. "exec NAME=value program" would take it for the program.
+// "exec NAME=value program" would take an assignment for the program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -128,7 +124,6 @@ func isAssignment(word string) bool {
 	return true
 }
 
-// isShellWord reports whether only the shell itself can run word.
 func isShellWord(word string) bool {
 	switch word {
 	case "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in",
@@ -144,11 +139,9 @@ func isShellWord(word string) bool {
 // soon is the longest run that a missing program or file can explain.
 const soon = 10 * time.Second
 
-// interpreters run the file in their first argument.
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing returns the program or file of the command that does not exist, given the exit status of a short run; "" if
-// that is not certain.
+// missing returns the program or file that does not exist, given the exit status of a short run; "" if uncertain.
 func (p *Process) missing(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
@@ -192,7 +185,6 @@ func (p *Process) missing(code int) string {
 	return ""
 }
 
-// isExpanded reports whether the shell would expand word.
 func (p *Process) isExpanded(word string) bool {
 	return p.Shell != "" && strings.ContainsAny(word, "\"'\\$`*?[~<>#")
 }

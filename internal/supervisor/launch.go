@@ -23,7 +23,6 @@ type launchSpec struct {
 	out     *output
 }
 
-// launchSpecOf resolves p's command, user and limits. Its errors address the author of p.
 func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
@@ -43,7 +42,7 @@ func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
 }
 
-// start runs p as the leader of a new process group and sends its output to out, which may be nil.
+// start runs p as the leader of a new process group. out may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
 	o, err := launchSpecOf(p, out)
 	if err != nil {
@@ -78,8 +77,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch starts o in a control group if possible, else with a mark. A detached process gets neither, so its
-// descendants can outlive tendril.
+// launch uses a control group if possible, else a mark. A detached process gets neither, so its descendants can
+// outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -93,7 +92,7 @@ func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	return h.begin(o, newMarkedTree())
 }
 
-// begin starts o, with k to find its descendants. If o has limits, the program waits behind the barrier.
+// If o has limits, the program waits behind the barrier.
 func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
@@ -133,7 +132,6 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 	return g, barrier, nil
 }
 
-// explain adds advice to the system's error for a failed start.
 func (o *launchSpec) explain(err error) error {
 	switch {
 	case o.user.credential() == nil:

@@ -12,16 +12,13 @@ import (
 	"strings"
 )
 
-// unlimited is the system's value for no limit.
 const unlimited = math.MaxUint64
 
-// rlimit is a resource limit of a process.
 type rlimit struct {
 	name       string
 	soft, hard uint64
 }
 
-// parseLimits parses [Process.Limits] in name order.
 func parseLimits(limits map[string]string) ([]rlimit, error) {
 	var parsed []rlimit
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -70,14 +67,13 @@ const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`
 
-// startBarrier holds a started program back until its limits are set, so that they apply from its first instruction.
-// A nil barrier does nothing.
+// startBarrier holds a program back until its limits are set. A nil barrier does nothing.
 type startBarrier struct {
 	inside *os.File
 	pipe   io.WriteCloser
 }
 
-// newStartBarrier puts cmd behind a barrier if there are limits.
+// newStartBarrier returns nil without limits.
 func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -96,14 +92,12 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	return &startBarrier{inside: inside, pipe: pipe}, nil
 }
 
-// started closes tendril's copy of the program's end.
 func (l *startBarrier) started() {
 	if l != nil {
 		_ = l.inside.Close()
 	}
 }
 
-// open sets the program's limits and lets it run.
 func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	if l == nil {
 		return nil
@@ -121,7 +115,6 @@ func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	return nil
 }
 
-// close without open makes the program exit before it runs.
 func (l *startBarrier) close() {
 	if l != nil {
 		_ = l.pipe.Close()

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitNumbers maps the limits' names in /etc/security/limits.conf to their numbers.
 func limitNumbers() map[string]int {
 	return map[string]int{
 		"as":         unix.RLIMIT_AS,
@@ -29,7 +28,7 @@ func limitNumbers() map[string]int {
 	}
 }
 
-// setLimit sets one limit of a process that waits behind its start barrier.
+// The process must wait behind its start barrier.
 func setLimit(pid int, l rlimit, user *identity) error {
 	resource := limitNumbers()[l.name]
 	set := func() error { return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil) }
@@ -50,8 +49,7 @@ func setLimit(pid int, l rlimit, user *identity) error {
 }
 
 // withRealUser calls f with the thread's real user and group set to user. In a container, root often lacks the right
-// to set limits of another user's process (CAP_SYS_RESOURCE), but that user may lower them. The thread keeps its
-// other rights.
+// to set limits of another user's process (CAP_SYS_RESOURCE), but that user may lower them.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
@@ -66,7 +64,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// setRealIDs changes this thread only; package unix would change all threads.
+// Package unix would change all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

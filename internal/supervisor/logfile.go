@@ -13,17 +13,15 @@ import (
 )
 
 const (
-	// maxLogFile is the maximum size of a log file, in bytes, before it is renamed to PATH.1. Longer single writes
-	// are dropped.
+	// maxLogFile is in bytes. Longer single writes are dropped.
 	maxLogFile = 10 << 20
-	// keptLogFiles is the number of older files; PATH.1 is the newest.
+	// The newest is PATH.1.
 	keptLogFiles = 5
 	// rotateRetry is the pause after a failed rotation or opening.
 	rotateRetry = time.Second
 )
 
-// logFile is a file of limited size that only its owner may read. A failed write is dropped and counted. It is safe
-// for concurrent use.
+// logFile has a limited size. A failed write is dropped and counted. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -40,8 +38,7 @@ type logFile struct {
 	retryAt time.Time
 }
 
-// open creates or continues the file. The flags avoid following a link that another user created, and blocking on a
-// pipe.
+// The flags avoid following a link that another user created, and blocking on a pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -59,8 +56,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// write appends p, which should be whole lines, to a single file: a file that would become too large is renamed
-// before.
+// p should be whole lines. A file that would become too large is rotated before.
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +75,7 @@ func (l *logFile) write(p []byte) {
 	}
 }
 
-// makeRoom makes room for n bytes, and one to end a torn line, by rotating the file if necessary.
+// makeRoom also leaves room to end a torn line.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -108,7 +104,6 @@ func (l *logFile) rotate() error {
 	return l.open()
 }
 
-// numbered returns the path of the n-th older file; 0 is the current one.
 func (l *logFile) numbered(n int) string {
 	if n == 0 {
 		return l.path
@@ -116,7 +111,6 @@ func (l *logFile) numbered(n int) string {
 	return l.path + "." + strconv.Itoa(n)
 }
 
-// close closes the file; later writes are dropped.
 func (l *logFile) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +122,8 @@ func (l *logFile) close() error {
 	return file.Close()
 }
 
-// LogFolder stores the output of each process in separate files with Elastic Beanstalk's names: web.stdout.log and
-// web.stderr.log. Files are rotated at 10 MiB, and five older ones are kept. It is safe for concurrent use.
+// LogFolder writes output to files with Elastic Beanstalk's names: web.stdout.log and web.stderr.log. Files are
+// rotated at 10 MiB, and five older ones are kept. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 
@@ -149,14 +143,13 @@ func NewLogFolder(dir string) (*LogFolder, error) {
 	return &LogFolder{dir: dir, files: map[string]*logFile{}}, nil
 }
 
-// Line writes one line; it is an [Options.Output].
+// Line is an [Options.Output].
 func (f *LogFolder) Line(process, stream string, line []byte) {
 	if file := f.file(process + "." + stream + ".log"); file != nil {
 		file.write(append(line[:len(line):len(line)], '\n'))
 	}
 }
 
-// file returns an open file, or nil if it cannot be opened now.
 func (f *LogFolder) file(name string) *logFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,29 +6,27 @@ import (
 	"time"
 )
 
-// Options configure a [Supervisor]. The zero value and a nil *Options use the defaults.
+// Options configure a [Supervisor]. The zero value and nil use the defaults.
 type Options struct {
-	// Grace is the time a process gets between TERM and KILL for its whole group; 0 means 10 s.
+	// Grace is the time between TERM and KILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry, when done, makes every stop send KILL at once, including the cleanup after a failed start. nil leaves
-	// that to the context of [Supervisor.Stop].
+	// Hurry, when done, makes every stop send KILL at once; may be nil.
 	Hurry context.Context
 
-	// RestartMin and RestartMax limit the pause before a restart, which doubles with every failure in RestartWindow;
-	// 0 means 500 ms and 30 s.
+	// RestartMin and RestartMax limit the pause before a restart, which doubles with every failure; 0 means 500 ms
+	// and 30 s.
 	RestartMin, RestartMax time.Duration
-	// RestartLimit is the maximum number of restarts in RestartWindow; after one more failure the process is given
-	// up. 0 means 10; a negative value disables restarts.
+	// RestartLimit is the maximum number of restarts in RestartWindow. 0 means 10; a negative value disables
+	// restarts.
 	RestartLimit int
 	// RestartWindow is the period in which failures count; 0 means 300 s.
 	RestartWindow time.Duration
 	// Excused reports whether an exit is not the process's own fault, such as a message that crashes its consumers.
-	// The process is restarted after RestartMin and the exit does not count. Excused is called between two runs, must
-	// return soon, and must not call blocking methods. nil excuses nothing.
+	// The exit does not count, and the process is restarted after RestartMin. Excused must return soon and must not
+	// call blocking methods; may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the interval of single attempts to revive a process that was given up. Until then the process is
-	// [Failed], and if it has a check, the gate is closed. It has recovered after running for RestartWindow. 0
-	// disables attempts.
+	// RetryAfter is the interval of attempts to revive a process that was given up. It has recovered after running
+	// for RestartWindow. 0 disables attempts.
 	RetryAfter time.Duration
 
 	// ReadyInterval is the interval of checks of a process that is not ready; 0 means 100 ms. Ten seconds after the
@@ -37,25 +35,22 @@ type Options struct {
 	// HealthInterval is the interval of checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
 	// apart, make it not ready.
 	HealthInterval time.Duration
-	// ReadyLateAfter is the time after which [Events.ReadyLate] reports a process that is not ready, and again after
-	// twice that time, four times, and so on. The process is never killed for it. 0 means 30 s.
+	// ReadyLateAfter is the time before [Events.ReadyLate] reports a process that is not ready; the interval doubles
+	// after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
-	// Output receives every output line of a process, without its line break and with control characters escaped;
-	// stream is "stdout" or "stderr". It is called by one goroutine at a time and must not keep line. If it blocks,
-	// lines are dropped and counted, but the process continues. nil discards output.
+	// Output receives every line without its line break and with control characters escaped; stream is "stdout" or
+	// "stderr". It is called by one goroutine at a time and must not keep line. If it blocks, lines are dropped and
+	// counted. nil discards output.
 	Output func(process, stream string, line []byte)
-	// MaxLine is the maximum length of a line in bytes. The rest of a longer line is replaced by its length. 0 means
-	// 16 KiB.
+	// MaxLine is in bytes. The rest of a longer line is replaced by its length. 0 means 16 KiB.
 	MaxLine int
-	// LinesPerSecond is the maximum number of lines per second of a process, averaged over five seconds; others are
-	// dropped and counted. 0 means 1000.
+	// LinesPerSecond is averaged over five seconds; other lines are dropped and counted. 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
 }
 
-// withDefaults returns a copy with zero values replaced by defaults.
 func (o *Options) withDefaults() (Options, error) {
 	var set Options
 	if o != nil {
@@ -112,9 +107,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return set, nil
 }
 
-// Events are the callbacks of a supervisor. Each may be nil. Callbacks for the same process are called in order and
-// one at a time; those for different processes may be concurrent. They must return soon and must not call Start, Stop
-// or Restart.
+// Events are callbacks, which may be nil. They are called in order for each process, and concurrently for different
+// ones. They must return soon and must not call Start, Stop or Restart.
 type Events struct {
 	// Started: a process runs, but may not be ready.
 	Started func(Started)
@@ -190,11 +184,11 @@ type Restarting struct {
 	Process string
 	// Delay is the pause before the start.
 	Delay time.Duration
-	// Failures is the number of failures in the restart window, including this one, and Limit the maximum number of
-	// restarts in it.
+	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts in it.
 	Failures, Limit int
-	// Excused is true if the exit does not count; see [Options.Excused]. OnTrial is true for a single attempt to
-	// revive a process that was given up; see [Options.RetryAfter].
+	// Excused reports whether an exit is not the process's own fault, such as a message that crashes its consumers.
+	// The exit does not count, and the process is restarted after RestartMin. Excused must return soon and must not
+	// call blocking methods; may be nil.
 	Excused, OnTrial bool
 }
 
@@ -216,8 +210,7 @@ type Killed struct {
 type LinesDropped struct {
 	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines is the number of lost lines since the last report, and Total that of all streams since the supervisor
-	// started.
+	// Lines counts lost lines since the last report, and Total those of all streams since the start.
 	Lines, Total int64
 }
 

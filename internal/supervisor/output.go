@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// outputBuffer is the number of lines that can wait for the sink.
+	// Lines that can wait for the sink.
 	outputBuffer = 256
-	// stallPatience is how long a full buffer blocks a process, like any slow reader of a pipe, before lines are
-	// dropped.
+	// A full buffer blocks a process, like any slow reader of a pipe, before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// burstSeconds is the burst size in seconds of the rate: a long stack trace is not excess output.
+	// A long stack trace is not excess output.
 	burstSeconds = 5
 	// dropReportInterval is the minimum time between two reports of lost lines.
 	dropReportInterval = time.Second
 )
 
-// output passes the lines of one process, over all its runs, to the sink. It always drains: a blocked sink loses
-// lines, but does not block the process.
+// output passes one process's lines to the sink. A blocked sink loses lines, but does not block the process.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -50,11 +48,10 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut is the number of bytes missing at the end of the line.
+	// cut is the number of missing bytes.
 	cut int
 }
 
-// newOutput returns a running output, to be closed. sink is called by one goroutine.
 func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	out := &output{
 		process: process,
@@ -70,12 +67,11 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// stream returns a writer for one of the process's streams. Closing it passes on an incomplete last line.
+// Closing a stream passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
 
-// put queues one line, or drops and counts it.
 func (o *output) put(l outputLine) {
 	if !o.limiter.Allow() || !o.offer(l) {
 		o.lose(l.stream)
@@ -112,7 +108,6 @@ func (o *output) offer(l outputLine) bool {
 	}
 }
 
-// drain feeds the sink until close.
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
@@ -124,7 +119,7 @@ func (o *output) drain() {
 	}
 }
 
-// report reports lost lines: at most once per second, or immediately if last is set.
+// report is limited to once per second unless last is set.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -139,7 +134,6 @@ func (o *output) report(last bool) {
 	o.lastReport = now
 }
 
-// close ends the output after the last write, and waits up to patience for the sink.
 func (o *output) close(patience time.Duration) {
 	o.report(true)
 	close(o.lines)
@@ -151,8 +145,7 @@ func (o *output) close(patience time.Duration) {
 	}
 }
 
-// lineWriter splits a process's output into lines of at most max bytes. It never fails, so a process never gets a
-// broken pipe.
+// lineWriter never fails, so a process never gets a broken pipe.
 type lineWriter struct {
 	name string
 	max  int

@@ -27,7 +27,7 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// signal does nothing: there is no portable way to read another process's environment.
+// There is no portable way to read another process's environment.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
@@ -37,34 +37,30 @@ func (t *processTree) empty() bool { return true }
 
 func (g *osGroup) leave() bool { return false }
 
-// foreignListenerOn works on Linux only.
 func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
-// listeningPorts works on Linux only.
 func listeningPorts(*processTree) []int { return nil }
 
-// owns returns true, because the owner of a connection is not known.
+// The owner of a connection is not known.
 func (t *processTree) owns(net.Conn) bool { return true }
 
 // Client works on Linux only.
 func Client(net.Conn) string { return "" }
 
-// empty sends signal 0; the leader is already reaped.
 func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// limitNumbers is empty, because there is no way to set a limit before the program runs.
+// There is no way to set a limit before the program runs.
 func limitNumbers() map[string]int { return nil }
 
 // setLimit is never called, because no limit has a name.
 func setLimit(int, rlimit, *identity) error { return errors.New("limits can be set on Linux only") }
 
-// look finds nothing, because there is no portable way.
+// There is no portable way to measure usage.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// wildcardTaken connects to the port, because on some systems 127.0.0.1 can be bound while another program listens on
-// all addresses.
+// On some systems 127.0.0.1 can be bound while another program listens on all addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -76,5 +72,4 @@ func wildcardTaken(port int) bool {
 	return true
 }
 
-// portHolder works on Linux only.
 func portHolder(int) string { return "" }

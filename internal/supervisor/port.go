@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// portPatience is how long to wait for a taken port: its holder may be stopping.
+	// The holder of a taken port may be stopping.
 	portPatience = 2 * time.Second
-	// portInterval is the interval of checks of a taken port.
 	portInterval = 100 * time.Millisecond
 )
 
-// The range of [FreePort] is above the ports of well-known services and below the ephemeral ports, so that no
-// outgoing connection takes the port before the app does.
+// [FreePort] chooses above the ports of well-known services and below the ephemeral ports, so that no outgoing connection takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a currently free port, 20000 to 29999.
@@ -33,15 +31,15 @@ func FreePort() (int, error) {
 		firstFreePort, lastFreePort)
 }
 
-// PortError reports that a process was not started because its port is taken, or that another program answers there.
+// PortError reports that a port is taken by another program.
 type PortError struct {
 	Process string
 	Port    int
-	// Holder is the program that listens there, as "nginx (pid 123)"; "" if unknown.
+	// Holder is "nginx (pid 123)", for example; may be "".
 	Holder string
 }
 
-// Error returns the holder of the port and advice.
+// Error returns the holder and advice.
 func (e *PortError) Error() string {
 	if e.Holder == "" {
 		return fmt.Sprintf("port %d, where %s is to listen, is already in use by another program: stop that program, or "+
@@ -53,7 +51,7 @@ func (e *PortError) Error() string {
 		e.Port, e.Process, e.Holder)
 }
 
-// CheckPort returns a [*PortError] if the port of a process is currently taken.
+// CheckPort returns a [*PortError] if the port is taken.
 func CheckPort(process string, port int) error {
 	if portTaken(port) {
 		return &PortError{Process: process, Port: port, Holder: portHolder(port)}
@@ -61,7 +59,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// portTaken reports whether any program listens on port at a loopback address. It briefly binds the port.
+// portTaken briefly binds the port.
 func portTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -72,12 +70,12 @@ func portTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address is missing, or only the app may bind the port, which will then report errors itself.
+		// [FreePort] chooses above the ports of well-known services and below the ephemeral ports, so that no outgoing connection takes the port before the app does.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort waits for a free port. It returns a *PortError after portPatience.
+// awaitPort returns a *PortError after portPatience.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

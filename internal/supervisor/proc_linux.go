@@ -9,24 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is the content of /proc/PID/stat.
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
 	// start is the start time in clock ticks since boot.
 	start uint64
-	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
+	// ticks is CPU time, and memory resident bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// alive reports whether the process runs. Zombies don't count, because their parent may never reap them.
+// Zombies are not alive, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// parseStat parses /proc/PID/stat. The name in parentheses may contain any character, even parentheses. Missing
-// fields are 0.
+// The name in parentheses may contain any character. Missing fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -59,7 +57,6 @@ func parseStat(text []byte) (p process, ok bool) {
 	return p, true
 }
 
-// isLetter reports whether c can be a process state, such as S or t.
 func isLetter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }
 
 func readProcess(pid int) (process, bool) {
@@ -70,7 +67,6 @@ func readProcess(pid int) (process, bool) {
 	return parseStat(text)
 }
 
-// processes returns all processes in /proc.
 func processes() []process {
 	folder, err := os.Open("/proc")
 	if err != nil {
@@ -89,15 +85,14 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc uses the same process numbers as system calls. In its own namespace, a program may
-// see another namespace's /proc and mistake foreign processes for its own.
+// seesItself reports whether /proc uses the same process numbers as system calls. It may be that of another
+// namespace.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descent returns the leader of a run and its descendants: members of its process group, marked processes, and all
-// their children.
+// descent returns the leader, members of its process group, marked processes, and all their children.
 func descent(all []process, leader int, marked func(process) bool) []process {
 	in := map[int]bool{leader: true}
 	for _, p := range all {
@@ -124,16 +119,15 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// environAsOwner reads the environment of another user's process as that user. In a container even root may lack the
-// permission.
+// In a container even root may lack the permission to read another user's environment.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
 	return env
 }
 
-// asOwner calls look with the /proc folder of another user's process, as that user. It changes only this thread's
-// file access rights during the call. It does nothing for root's processes or if it lacks the permission.
+// asOwner calls look with the /proc folder of another user's process. During the call it changes this thread's file
+// access rights to that user's. It does nothing for root's processes or without permission.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

@@ -7,49 +7,45 @@ import (
 	"time"
 )
 
-// Process is a long-running program to run. Exactly one of Shell and Argv must be set.
+// Process is a program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name identifies the process in events, output and errors ("web"): 1 to 64 of A-Z a-z 0-9 _ and -, unique.
+	// Name is unique, 1 to 64 of A-Z a-z 0-9 _ and -.
 	Name string
-	// Shell is a command line for /bin/sh -c. A single simple command replaces the shell, so that it gets the signals
-	// and its exit status is used.
+	// Shell is a line for /bin/sh -c. A simple command replaces the shell, so that it gets the signals and its exit
+	// status is used.
 	Shell string
-	// Argv is a program and its arguments, run without a shell. A name without a slash is looked up in the PATH of
-	// Env; another relative path is relative to Dir.
+	// Argv is run without a shell. A name without a slash is looked up in the PATH of Env; another relative path is
+	// relative to Dir.
 	Argv []string
-	// Dir is the working directory; "" is the caller's own.
-	Dir string
-	// Env is the complete environment as NAME=value; nothing is inherited.
+	Dir  string
+	// Env is the complete environment as NAME=value.
 	Env []string
-	// Detached is true if descendants outside the process group are services of the machine and may outlive tendril.
-	// It applies to a [Runner] only.
+	// Detached is true if descendants outside the process group may outlive tendril, as services of the machine. It
+	// applies to a [Runner] only.
 	Detached bool
-	// MayFinish is true if the process may exit with status 0, which is neither a failure nor followed by a restart.
+	// MayFinish is true if an exit with status 0 is not a failure and needs no restart.
 	MayFinish bool
-	// Port is the TCP port on which the process will listen, 1 to 65535; it must be free before every start. 0 means
-	// not a server.
+	// Port must be free before every start. 0 means not a server.
 	Port int
 	// AnyListener lets another program serve Port, such as a container engine's proxy. Otherwise the process is not
-	// ready while a program outside its descendants certainly listens there.
+	// ready while such a program listens there.
 	AnyListener bool
-	// User is the user to run as: a name or number, optionally with a group after a colon ("nobody", "1000:1000").
-	// The user's supplementary groups apply unless a group is named. HOME, USER and LOGNAME override Env. "" is
-	// tendril's own user; others require root.
+	// User is a name or number, optionally with a group after a colon ("nobody", "1000:1000"). The user's
+	// supplementary groups apply unless a group is named. HOME, USER and LOGNAME override Env. "" is tendril's own
+	// user; others require root.
 	User string
-	// Limits are resource limits by their names in /etc/security/limits.conf ("nofile", "core", "nproc", "as",
-	// "fsize", ...): a number in the system's unit (bytes, seconds, files), "unlimited", or two of these as
-	// "soft:hard". They apply from the program's first instruction. Linux only; they require /bin/sh.
+	// Limits have names from /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the system's
+	// unit, "unlimited", or two of these as "soft:hard". Limits apply from the first instruction. Linux only; they
+	// require /bin/sh.
 	Limits map[string]string
 	// OneOutput passes on stderr as stdout, in the order written.
 	OneOutput bool
-	// OutputWait is how long descendants may keep the output open after the process exits; 0 means 500 ms.
+	// OutputWait is how long descendants may keep the output open after an exit; 0 means 500 ms.
 	OutputWait time.Duration
-	// Check decides when the process is ready. The zero value is a TCP connection to Port, or ready at once if Port
-	// is 0.
+	// The zero Check is a TCP connection to Port, or ready at once if Port is 0.
 	Check Check
 }
 
-// check returns Check with its default.
 func (p *Process) check() Check {
 	if p.Check.IsZero() && p.Port != 0 {
 		return Check{Port: p.Port}
@@ -57,7 +53,6 @@ func (p *Process) check() Check {
 	return p.Check
 }
 
-// validate checks p by itself.
 func (p *Process) validate() error {
 	switch {
 	case !validName(p.Name):
@@ -85,7 +80,6 @@ func (p *Process) validate() error {
 	return p.validateEnv()
 }
 
-// validateConfinement checks the user and the limits.
 func (p *Process) validateConfinement() error {
 	if _, err := parseLimits(p.Limits); err != nil {
 		return err
@@ -93,7 +87,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// validateEnv checks the variables. Its errors never contain a value, which may be secret.
+// Errors never contain a value, which may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")
@@ -108,7 +102,6 @@ func (p *Process) validateEnv() error {
 	return nil
 }
 
-// validateAll checks every process, and that names and ports are unique.
 func validateAll(procs []Process) error {
 	if len(procs) == 0 {
 		return errors.New("no process to run: give at least one")
@@ -143,7 +136,6 @@ func validName(name string) bool {
 	return true
 }
 
-// isNameByte reports whether c may be part of a shell variable's name.
 func isNameByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }

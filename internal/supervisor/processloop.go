@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// processLoop keeps one process running. It runs in one goroutine; another checks readiness while the process runs.
+// processLoop keeps one process running. A second goroutine checks readiness.
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// sys and out are set by Start; out is nil if output is discarded.
+	// sys and out are set by Start; out may be nil.
 	sys *system
 	out *output
 	// The process gets TERM when stop is done, and KILL when kill is done.
@@ -22,8 +22,7 @@ type processLoop struct {
 	asked chan chan<- error
 	gate  func() // makes the supervisor update its gate
 
-	// The following fields belong to the loop. failures are those that count. onTrial is true during an attempt to
-	// revive the process. restart receives the result of the next start, if it was requested.
+	// The process gets TERM when stop is done, and KILL when kill is done.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
@@ -33,18 +32,16 @@ type processLoop struct {
 	status Status
 }
 
-// system is the machine as a processLoop needs it.
+// system is replaced in tests.
 type system struct {
-	start func(*Process, *output) (*child, error)
-	probe func(context.Context, Check) error
-	taken func(port int) bool
-	// random returns a number in [0, 1).
+	start  func(*Process, *output) (*child, error)
+	probe  func(context.Context, Check) error
+	taken  func(port int) bool
 	random func() float64
-	// close is called when no process is left.
-	close func()
+	close  func()
 }
 
-// run starts the process and restarts it until stop. It gives up if the first start fails.
+// run restarts the process until stop. It gives up if the first start fails.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -82,7 +79,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer sends the result of a start to the caller of a requested restart and forgets earlier failures.
+// answer also forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -90,7 +87,7 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// startAnew restarts the process and returns the result of the start. over is closed when the loop has ended.
+// startAnew returns the result of the start. over is closed when the loop has ended.
 func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
@@ -110,7 +107,6 @@ func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error
 	}
 }
 
-// start starts the process once its port is free.
 func (l *processLoop) start(life int) (*child, error) {
 	if l.restart != nil {
 		l.asks++
@@ -170,13 +166,12 @@ func (l *processLoop) watch(c *child) Exit {
 }
 
 const (
-	// survivorInterval is the interval of checks for descendants that outlive the leader.
+	// survivorInterval is the interval of checks for remaining descendants.
 	survivorInterval = 50 * time.Millisecond
 	// killWait is the time to wait after KILL. The kernel needs a moment, or forever if a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// terminate asks the process and its descendants to exit, and returns a channel for the end of the grace period.
 // SIGCONT lets a stopped process handle SIGTERM.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
@@ -185,7 +180,7 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// awaitEnd waits for the leader to exit. It reports whether the group had to be killed.
+// awaitEnd reports whether the group had to be killed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -199,8 +194,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// clearGroup stops the leader's descendants. If they were already asked to exit, they have until killAt; otherwise
-// the grace period starts now.
+// clearGroup stops descendants. If they were already asked to exit, they have until killAt.
 func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "others that it started have not ended")
@@ -224,15 +218,13 @@ func (l *processLoop) killGroup(c *child, reason string) {
 	call(l.opts.Events.Killed, Killed{Process: l.proc.Name, PID: c.pid, Reason: reason})
 }
 
-// awaitEmpty gives the kernel time to carry out a KILL.
 func awaitEmpty(g emptier) {
 	for deadline := time.Now().Add(killWait); !g.empty() && time.Now().Before(deadline); {
 		time.Sleep(survivorInterval / 10)
 	}
 }
 
-// follow decides what happens after a run and waits for the next one. It returns false if stop came first. A failed
-// trial is not reported as given up again.
+// follow waits for the next run and returns false if stop came first.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -267,9 +259,8 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	return l.await(time.After(event.Delay))
 }
 
-// afterFailure decides what happens after a failure at now. earlier are the previous failures, oldest first, and
-// random is in
-// [0, 1). It returns the failures to remember and the pause before the restart, or giveUp.
+// afterFailure takes the previous failures, oldest first, and a random number in [0, 1). It returns the failures to
+// remember and the pause before the restart, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -285,20 +276,18 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// The second half is random, so that machines that failed together do not restart together.
+	// The process gets TERM when stop is done, and KILL when kill is done.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
 
-// pause waits before a restart; it returns false if stop came first.
 func (l *processLoop) pause(event Restarting) bool {
 	l.enter(Waiting, nil)
 	call(l.opts.Events.Restarting, event)
 	return l.await(time.After(event.Delay))
 }
 
-// await waits until start delivers or a restart is requested, and keeps the request in l.restart. With a nil start it
-// waits for a request only. It returns false if stop came first.
+// await waits for start or a restart request, which it keeps in l.restart. It returns false if stop came first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:
@@ -312,7 +301,6 @@ func (l *processLoop) await(start <-chan time.Time) bool {
 
 func (l *processLoop) stopping() bool { return l.stop.Err() != nil }
 
-// enter changes the state, and more if change is not nil.
 func (l *processLoop) enter(state State, change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// waitDelay is how long programs left behind by a process may keep its output open.
+// waitDelay is how long descendants may keep a dead process's output open.
 const waitDelay = 500 * time.Millisecond
 
 // child is a started process with its descendants.
@@ -25,34 +25,29 @@ type child struct {
 	// exited is closed when the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether another program certainly listens on a port instead of this run, and its name
-	// if it can be determined. May be nil.
+	// foreignListener reports whether another program certainly listens on a port, and its name if known. May be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the known ports on which this run listens, in order. May be nil.
+	// ports returns the ports on which this run listens, in order. May be nil.
 	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 }
 
-// emptier reports whether no member except the leader is alive.
+// empty reports whether no member except the leader is alive.
 type emptier interface{ empty() bool }
 
-// group is a process with its descendants. The leader is not reaped even after it exited, so its number is not
-// reused.
+// group is a process with its descendants. The leader is not reaped before reap, so its number is not reused.
 type group interface {
-	// signal sends sig to every member.
 	signal(sig syscall.Signal)
 	// empty must be called only after the leader exited.
 	emptier
-	// reap reaps the leader and releases the group.
 	reap() Exit
 }
 
-// host starts real processes.
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// cgroups is the parent for control groups; zero if there can be none.
+	// cgroups is the parent for control groups; may be zero.
 	cgroups cgroupFolder
 	reaper  *reaper // nil unless tendril is process 1
 }
@@ -66,7 +61,7 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles marks files inherited from tendril's parent as close-on-exec. Go marks its own files.
+// Go marks its own files as close-on-exec, but not inherited ones.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -79,14 +74,12 @@ func keepInheritedFiles() {
 	}
 }
 
-// close releases the host's resources. Every child must be reaped before.
 func (h *host) close() {
 	h.reaper.close()
 	h.thread.Close()
 	h.guard.Close()
 }
 
-// osGroup is the group of a real process.
 type osGroup struct {
 	procgroup.Leader
 	guard   *procgroup.Guard
@@ -94,8 +87,6 @@ type osGroup struct {
 	streams []io.Closer
 }
 
-// signal first signals the process group at once, so that no process can fork away, and then processes outside it. An
-// error would only mean that no process is left.
 func (g *osGroup) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-g.PID(), sig)
 	g.tree.signal(sig)
@@ -113,10 +104,10 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of one run, also outside its process group, through a control group or a mark in
-// the environment. If neither works, it only has the process group.
+// processTree finds all descendants of one run through a control group or a mark in the environment. If neither
+// works, it only has the process group.
 type processTree struct {
-	// pid is the leader; 0 before its start, and noLeader if descendants continue without it.
+	// pid is 0 before the start, and noLeader if descendants continue without the leader.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
@@ -124,13 +115,12 @@ type processTree struct {
 	// killed is set after all processes got KILL.
 	killed atomic.Bool
 
-	// seen holds the living processes found last, which still belong to the tree if they erase their environment
-	// later.
+	// seen holds the living processes found last, in case they erase their environment later.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
 
-// processID identifies a process permanently, unlike its number, which is reused.
+// processID is unique, unlike a process number.
 type processID struct {
 	pid int
 	// start is the start time in clock ticks since boot.
@@ -146,10 +136,8 @@ const noLeader = -1
 
 func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }
 
-// born sets the leader.
 func (t *processTree) born(leader int) { t.pid.Store(int64(leader)) }
 
-// environment returns the variables to add to the process's environment.
 func (t *processTree) environment() []string {
 	if t.mark == "" {
 		return nil
@@ -157,8 +145,7 @@ func (t *processTree) environment() []string {
 	return []string{procgroup.MarkVariable + "=" + t.mark}
 }
 
-// marker returns the guard's key to the tree: the folder of the control group, which starts with a slash, or the
-// mark.
+// marker is the guard's key to the tree: the folder of the control group, which starts with a slash, or the mark.
 func (t *processTree) marker() string {
 	if t.cgroup != nil {
 		return t.cgroup.folder.folder

@@ -15,17 +15,15 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds limits the search for processes that are started while others are killed.
+// killRounds limits the search for processes started while others are killed.
 const killRounds = 50
 
-// attach starts the process in its control group.
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
 	if t.cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, t.cgroup.fd
 	}
 }
 
-// members returns the living processes, including the leader.
 func (t *processTree) members() []process {
 	if t.cgroup != nil {
 		return t.cgroup.members()
@@ -48,7 +46,7 @@ func (t *processTree) members() []process {
 	return found
 }
 
-// isMarked reports whether p has, or had, the mark. The caller must hold t.mu.
+// The caller must hold t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -63,7 +61,6 @@ func (t *processTree) isMarked(p process) bool {
 	return hasEntry(env, procgroup.MarkVariable+"="+t.mark)
 }
 
-// hasEntry reports whether the text of a /proc/PID/environ contains entry.
 func hasEntry(environ []byte, entry string) bool {
 	for line := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(line) == entry {
@@ -73,7 +70,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isSame reports whether p.pid still belongs to p, rather than to a later process with the same number.
+// isSame guards against reused process numbers.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -82,8 +79,8 @@ func (t *processTree) isSame(p process) bool {
 	return ok && now.id() == p.id()
 }
 
-// signal sends sig to the processes outside the process group; the others already have it. KILL is repeated until no
-// new process is found.
+// signal sends sig to processes outside the process group; the others already have it. KILL is repeated until no new
+// process is found.
 func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		t.signalEscaped(sig, map[processID]bool{})
@@ -101,8 +98,8 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped sends sig to processes outside the process group that are not in done. It adds them to done and
-// returns their number.
+// signalEscaped signals processes outside the process group that are not in done, adds them, and returns their
+// number.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -116,8 +113,7 @@ func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool)
 	return n
 }
 
-// signalOne opens a handle before it checks the identity of the process, so that its number cannot be reused in
-// between.
+// signalOne opens a handle before it checks the identity, so that the number cannot be reused in between.
 func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
@@ -133,7 +129,7 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	}
 }
 
-// empty reports whether no process except the leader is alive. It kills processes that were started during a KILL.
+// empty looks for living processes. Signal 0 would also reach the unreaped leader and other zombies.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {
@@ -158,7 +154,7 @@ func (t *processTree) empty() bool {
 	return none
 }
 
-// leave lets descendants continue after the leader is reaped, still guarded. It reports whether there are any.
+// leave lets descendants continue, still guarded, after the leader is reaped. It reports whether there are any.
 func (g *osGroup) leave() bool {
 	if g.tree.marker() == "" || g.tree.empty() {
 		return false
@@ -169,17 +165,15 @@ func (g *osGroup) leave() bool {
 	return true
 }
 
-// release removes the control group, which must be empty.
 func (t *processTree) release() {
 	if t.cgroup != nil {
 		t.cgroup.remove()
 	}
 }
 
-// empty looks for living processes, because signal 0 would also reach the unreaped leader and other zombies.
+// empty looks for living processes. Signal 0 would also reach the unreaped leader and other zombies.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
-// newCgroupTree creates a control group in parent. It returns nil without permission.
 func newCgroupTree(parent cgroupFolder) *processTree {
 	if parent.folder == "" {
 		return nil

@@ -9,36 +9,32 @@ import (
 )
 
 const (
-	// unhealthyAfter is the number of failed checks in a row that make a process not ready: a single one may be due
-	// to a full backlog.
+	// A single failed check may be due to a full backlog.
 	unhealthyAfter = 2
-	// recheckInterval is the interval of these checks.
+	// recheckInterval is the interval after a failed check.
 	recheckInterval = time.Second
-	// eagerFor is the time after a start with checks at the short interval.
+	// New processes are checked at the short interval.
 	eagerFor = 10 * time.Second
 )
 
-// readiness is the result of the checks in one run of a process.
+// readiness is the state of the checks in one run.
 type readiness struct {
 	ready  bool
 	failed int
 	// since is the time when the process was started or was last ready.
 	since time.Time
-	// lateAfter is the time of the next report, relative to since.
+	// lateAfter is relative to since.
 	lateAfter time.Duration
 }
 
-// readyStep is the consequence of one check.
 type readyStep struct {
-	// changed is true if readiness.ready changed, and late if the process is still not ready and a report is due.
+	// late is true if a report is due.
 	changed, late bool
 	// after is the time since the process was started or was last ready.
 	after time.Duration
-	// wait is the time until the next check.
-	wait time.Duration
+	wait  time.Duration
 }
 
-// next processes the result of one check.
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	step := readyStep{after: now.Sub(r.since)}
 	switch {
@@ -74,7 +70,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// beginProbing checks readiness until stop is called, which waits for a running check.
+// stop waits for a running check.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -122,7 +118,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe succeeds if the check does, unless another program certainly answered it.
+// probe fails if another program certainly answered.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -137,7 +133,6 @@ func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bo
 	return nil
 }
 
-// elsewhere adds to a check's error the ports on which the process listens instead.
 func elsewhere(err error, ports []int) error {
 	switch len(ports) {
 	case 0:
@@ -150,8 +145,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// ask performs the check. If the process was ready, it first asks the system for a listener, because some servers log
-// every connection without a request.
+// If the process was ready, ask first asks the system for a listener, because some servers log every connection
+// without a request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -159,7 +154,6 @@ func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	return l.sys.probe(ctx, check)
 }
 
-// apply reports the consequences of one check.
 func (l *processLoop) apply(step readyStep, err error) {
 	switch {
 	case step.changed && err == nil:
@@ -181,7 +175,6 @@ func (l *processLoop) apply(step readyStep, err error) {
 	}
 }
 
-// setReady records readiness, reports a change, and updates the gate.
 func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready

@@ -15,15 +15,12 @@ import (
 const (
 	// reapDelay combines a burst of exits into one scan.
 	reapDelay = 20 * time.Millisecond
-	// reapAgain is the time until the next scan if a zombie was left.
+	// reapAgain is the pause after a zombie was left.
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans: processes that the system gave to process 1 because their parent exited first. nil reaps
-// nothing.
-//
-// It never reaps a child that this program started and may wait for. Go holds a handle (pidfd) on each of those until
-// it is waited for, but not on orphans.
+// reaper reaps orphans, which the system gives to process 1. It never reaps a child that this program waits for: Go
+// holds a handle (pidfd) on those until then. A nil reaper does nothing.
 type reaper struct {
 	signals chan os.Signal
 	stop    chan struct{}
@@ -54,7 +51,6 @@ func (r *reaper) loop() {
 	}
 }
 
-// close stops the reaper after a last scan.
 func (r *reaper) close() {
 	if r == nil {
 		return
@@ -65,7 +61,7 @@ func (r *reaper) close() {
 	reapOrphans()
 }
 
-// reapOrphans reaps zombie children that are not awaited. It reports whether it left any.
+// reapOrphans reports whether it left any zombie.
 func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false
@@ -98,7 +94,6 @@ func reapOrphans() (left bool) {
 	return left
 }
 
-// awaitedChildren returns the processes that this program holds a handle on.
 func awaitedChildren() map[int]bool {
 	awaited := map[int]bool{}
 	files, _ := os.ReadDir("/proc/self/fd")
@@ -115,7 +110,6 @@ func awaitedChildren() map[int]bool {
 	return awaited
 }
 
-// handledProcess returns the process of a handle, given its /proc/self/fdinfo/N.
 func handledProcess(fdinfo string) (pid int, ok bool) {
 	for line := range strings.Lines(fdinfo) {
 		if value, found := strings.CutPrefix(line, "Pid:"); found {

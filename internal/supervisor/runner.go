@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Runner starts processes for callers that decide when, how often and with which environment: it never restarts a
-// process and ignores port and check. Descendants that outlive a process belong to the runner. It is safe for
-// concurrent use.
+// Runner starts processes without restarts, ports and checks. Descendants that outlive a process belong to the
+// runner. It is safe for concurrent use.
 type Runner struct {
 	host *host
 	opts Options
@@ -20,14 +19,13 @@ type Runner struct {
 	left []leftBehind
 }
 
-// leftBehind is the descendants that outlived a process.
 type leftBehind struct {
 	owner int
 	tree  *processTree
 }
 
-// NewRunner returns a runner. Close it when every run is reaped. It uses MaxLine, LinesPerSecond and
-// Events.LinesDropped of opts.
+// NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. Close the runner when
+// every run is reaped.
 func NewRunner(opts *Options) (*Runner, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -45,7 +43,7 @@ func (p *Process) Validate() error {
 	return err
 }
 
-// Close releases the runner's resources and kills descendants that outlived their processes.
+// Close kills descendants that outlived their processes.
 func (r *Runner) Close() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -53,8 +51,7 @@ func (r *Runner) Close() {
 	r.host.close()
 }
 
-// Start starts a process as the leader of a new process group. output receives its lines like [Options.Output]; nil
-// discards them.
+// Start starts a process as the leader of a new process group. output is like [Options.Output]; may be nil.
 func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -71,8 +68,8 @@ func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Ru
 	return run, nil
 }
 
-// EndLeftBehind stops the descendants left behind by processes, if owned returns true for the owner passed to
-// [Run.Release]: TERM, then KILL after grace or when hurry is done.
+// EndLeftBehind stops descendants if owned returns true for the owner passed to [Run.Release]: TERM, then KILL after
+// grace or when hurry is done.
 func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
 	var ending []leftBehind
 	r.mu.Lock()
@@ -100,13 +97,12 @@ func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned
 	}
 }
 
-// forget releases descendants that are gone.
 func (r *Runner) forget(l leftBehind) {
 	r.host.guard.Remove(0, l.tree.marker())
 	l.tree.release()
 }
 
-// awaitGone waits until g is empty. It returns false if limit is done first.
+// awaitGone returns false if limit is done first.
 func awaitGone(limit context.Context, g emptier) bool {
 	for !g.empty() {
 		select {
@@ -135,14 +131,12 @@ func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 // Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the program at the other end of conn, a local IPv4 connection, belongs to the run: the process
-// and its descendants. If the system hides open files, having the same user as one of them is enough. On other
-// systems than Linux, or if /proc is another namespace's, Owns returns true.
+// Owns reports whether the program at the other end of conn, a local IPv4 connection, belongs to the process or its
+// descendants. If open files are hidden, the same user is enough; if nothing is visible, it returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
 // End asks the process and its descendants to exit, and kills them after grace or when hurry is done. It returns when
-// the process has exited; the caller must still reap it. A shell exits at once, but its descendants get the grace
-// period.
+// the process has exited; the caller must still reap it.
 func (r *Run) End(hurry context.Context, grace time.Duration) {
 	limit, cancel := context.WithTimeout(hurry, grace)
 	defer cancel()
@@ -164,14 +158,13 @@ func (r *Run) Reap() Exit {
 	return r.reap()
 }
 
-// Release is like Reap, but the descendants continue: they belong to the runner, under owner, until
-// [Runner.EndLeftBehind].
+// Release is like Reap, but descendants continue under owner until [Runner.EndLeftBehind].
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()
 }
 
-// keep adds the descendants of a group's leader to the list, and removes those that are gone.
+// keep adds a group's remaining descendants, and removes entries that are gone.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,15 +19,14 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// wildcardTaken returns false: Linux does not bind 127.0.0.1 while another program listens on all addresses.
+// Linux does not bind 127.0.0.1 while another program listens on all addresses.
 func wildcardTaken(int) bool { return false }
 
-// portHolder returns the program that listens on port, or "" if this user cannot see it.
 func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns the program that holds one of the sockets, or "" if this user cannot see it.
+// holderOf returns the program that holds a socket; "" if hidden.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -46,7 +45,7 @@ func holderOf(sockets map[string]bool) string {
 }
 
 // foreignListenerOn reports whether a process outside k certainly listens on port at a loopback address, and its name
-// if visible. Processes that cannot be examined count as part of k.
+// if visible.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
@@ -109,8 +108,7 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback reports whether a socket at address, in the format of /proc/net, accepts connections to 127.0.0.1 or
-// ::1.
+// takesLoopback takes an address in the format of /proc/net.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -121,15 +119,13 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns the sockets that listen on port at a loopback address, in the format of the links in
-// /proc/PID/fd.
+// listeningSockets returns loopback sockets in the format of the links in /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
 	return listeners(all, suffix)
 }
 
-// listening is the state of a listening socket.
 const listening = "0A"
 
 func listeners(all []tcpSocket, suffix string) map[string]bool {
@@ -170,15 +166,12 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client is a socket, usually at the other end of a connection: its inode and its user's ID. Inode 0 is a socket that
-// its program has closed.
+// client is a socket, usually at the other end of a connection. Inode 0 is a socket that its program has closed.
 type client struct{ inode, uid string }
 
-// sockets returns the client's socket in the format of the links in /proc/PID/fd.
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf returns the other end of a connection from this machine. known is false if the system does not list
-// connections.
+// known is false if the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -192,7 +185,6 @@ func clientOf(conn net.Conn) (c client, known bool) {
 	return findClient(all, there, here), known
 }
 
-// findClient returns the socket that is connected from one address to another.
 func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	locals, remotes := procAddresses(from), procAddresses(to)
 	for _, s := range all {
@@ -203,8 +195,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel returns the socket that is connected from one IPv4 address to another, using sock_diag(7). That takes
-// microseconds, while reading /proc/net/tcp takes milliseconds, but some kernels and containers do not support it.
+// askKernel uses sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but works on all
+// kernels and in all containers.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -223,10 +215,8 @@ func askKernel(from, to netip.AddrPort) (client, bool) {
 	return parseDiag(answer[:n])
 }
 
-// sockDiagByFamily is the type of requests about sockets and their answers.
 const sockDiagByFamily = 20
 
-// diagRequest returns a netlink message with a struct inet_diag_req_v2.
 func diagRequest(from, to netip.AddrPort) []byte {
 	const size = unix.SizeofNlMsghdr + 56
 	native, network := binary.NativeEndian, binary.BigEndian
@@ -248,7 +238,6 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	return native.AppendUint64(m, math.MaxUint64) // no cookie
 }
 
-// parseDiag returns the client in a struct inet_diag_msg.
 func parseDiag(m []byte) (client, bool) {
 	const uid, inode = unix.SizeofNlMsghdr + 64, unix.SizeofNlMsghdr + 68
 	if len(m) < inode+4 || binary.NativeEndian.Uint16(m[4:]) != sockDiagByFamily {
@@ -266,8 +255,7 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// owns reports whether the other end of a local connection belongs to a process of t. If open files are hidden, it
-// compares users; if nothing is visible, it returns true.
+// If open files are hidden, owns compares users; if nothing is visible, it returns true.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
@@ -288,7 +276,6 @@ func (t *processTree) owns(conn net.Conn) bool {
 	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
 }
 
-// runsAs reports whether any of a process's user IDs is uid.
 func runsAs(p process, uid string) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
 	if err != nil {
@@ -302,8 +289,8 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// Client returns the program at the other end of conn, as "curl (pid 123) of user 1000"; "" if it is gone or hidden.
-// It searches all processes.
+// Client returns the program at the other end of conn, as "curl (pid 123) of user 1000"; "" if unknown. It searches
+// all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {

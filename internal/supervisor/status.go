@@ -32,39 +32,38 @@ const (
 
 // Status is a snapshot of one process.
 type Status struct {
-	// Name is [Process.Name].
 	Name  string
 	State State
-	// Port is [Process.Port]; 0 if the process does not listen.
+	// Port may be 0.
 	Port int
 	// PID is 0 if the process is not running.
 	PID int
-	// Since is the start of State; zero before the first start.
+	// Since is the start of State; may be zero.
 	Since time.Time
-	// Restarts counts the starts after the first, except requested ones.
+	// Restarts omits the first start and requested ones.
 	Restarts int
-	// Ready reports whether the process passed its check. Reason explains why not, or is "" if that is unknown.
+	// Ready reports whether the process passed its check. Reason explains why not; may be "".
 	Ready  bool
 	Reason string
-	// LastReady is the last time the process was known to be ready; zero if it never was, or has no check.
+	// LastReady may be zero.
 	LastReady time.Time
-	// LastExit is the end of the last run, or nil.
+	// LastExit may be nil.
 	LastExit *Exit
 }
 
 // Exit describes the end of a run.
 type Exit struct {
-	// Code is the exit status, 0 to 255; -1 if a signal ended the process or it never started.
+	// Code is 0 to 255; -1 if a signal ended the process or it never started.
 	Code int
-	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
+	// Signal is "SIGKILL", for example, or "".
 	Signal string
-	// Missing names the program or file of the command that does not exist; "" if that is not known to be the cause.
+	// Missing names a program or file of the command that does not exist; may be "".
 	Missing string
 	// Daemonized is true if the process exited with status 0 soon after its start and its descendants kept running.
 	Daemonized bool
-	// Err is the reason why the process could not be started, or nil.
+	// Err is the reason why the process could not be started; may be nil.
 	Err error
-	// At is the time when the exit was noticed, and Ran the duration of the run.
+	// At is the time of the exit, and Ran the duration of the run.
 	At  time.Time
 	Ran time.Duration
 }
@@ -92,14 +91,13 @@ func (e Exit) String() string {
 // succeeded reports whether the process exited with status 0.
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// notRunnable reports whether the command cannot be run: a shell exits with 126 for commands that it cannot execute
-// and 127 for those it cannot find.
+// A shell exits with 126 for commands that it cannot execute and 127 for those it cannot find.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf converts the result of Wait. With a state, the process has exited despite any error: the error repeats the
-// state, or means that another program kept the output open.
+// With a state, the process has exited despite any error: the error repeats the state, or means that another program
+// kept the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {
@@ -120,12 +118,10 @@ func exitOf(state *os.ProcessState, err error) Exit {
 
 // FailedError reports that a process failed too often, or that its command cannot be run.
 type FailedError struct {
-	Process string
-	// Failures is the number of failures in Window.
+	Process  string
 	Failures int
 	Window   time.Duration
-	// Last is the last failure.
-	Last Exit
+	Last     Exit
 	// RetryAfter is the time until the next attempt; 0 means never.
 	RetryAfter time.Duration
 }
@@ -143,5 +139,5 @@ func (e *FailedError) Error() string {
 		e.Process, e.Failures, e.Window, prospect, e.Last, e.Last.Ran.Round(time.Millisecond))
 }
 
-// Unwrap returns the reason why the last start failed; nil if the process ran.
+// Unwrap returns the reason why the last start failed; may be nil.
 func (e *FailedError) Unwrap() error { return e.Last.Err }

@@ -14,15 +14,14 @@ import (
 // sinkPatience is how long a stop waits for a blocked sink.
 const sinkPatience = time.Second
 
-// Supervisor keeps a set of processes running. It is started once and stopped once. It is safe for concurrent use.
+// Supervisor keeps a set of processes running. It is started once, stopped once, and safe for concurrent use.
 type Supervisor struct {
-	opts   Options
-	loops  []*processLoop
-	sinkMu sync.Mutex
-	// newSystem is replaced in tests.
+	opts      Options
+	loops     []*processLoop
+	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// stop and kill are described at processLoop. done is closed when no process is left.
+	// done is closed when no process is left.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -35,7 +34,7 @@ type Supervisor struct {
 }
 
 // New returns a supervisor for procs without starting it. opts may be nil. The error names the invalid process or
-// option and the allowed values.
+// option.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -65,9 +64,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts every process and returns once all have started; they need not be ready. If one cannot be started, the
-// others are stopped and the error explains why: its port is taken ([*PortError]), or the program does not exist. ctx
-// limits the start only.
+// Start returns once all processes have started; they need not be ready. If one cannot be started, the others are
+// stopped. The error is a [*PortError] if its port is taken. ctx limits the start only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -111,7 +109,6 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return nil
 }
 
-// abandon cleans up after a failed start.
 func (s *Supervisor) abandon(process string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()
@@ -122,8 +119,8 @@ func (s *Supervisor) abandon(process string, cause error) error {
 }
 
 // Stop stops every process with its descendants: TERM, then KILL after the grace period, or as soon as ctx or
-// [Options.Hurry] is done. It returns when all are gone, or with an error if a process survives KILL, even if ctx is not
-// done. It may be called repeatedly and concurrently; the first ctx that is done counts.
+// [Options.Hurry] is done. It returns an error if a process survives KILL. It may be called repeatedly and
+// concurrently; the first ctx that is done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if s.stop.Err() == nil && !s.started {
@@ -156,12 +153,11 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(alive, ", "))
 }
 
-// errStopped means that the processes are stopped, so none is started.
+// The processes are being stopped.
 var errStopped = errors.New("the processes are being stopped")
 
-// Restart stops a process with its descendants as Stop does, and immediately starts it again, even if it was waiting
-// or given up. It returns the result of the start; a failed start is retried like after any failure. A requested
-// restart does not count as a failure.
+// Restart stops a process and immediately starts it again, even if it was waiting or given up. It returns the result
+// of the start; a failed start is retried like after any failure. A requested restart does not count as a failure.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
@@ -171,7 +167,7 @@ func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	return fmt.Errorf("there is no process %q", process)
 }
 
-// Status returns a snapshot of each process, in the order passed to New.
+// Status returns snapshots in the order of New.
 func (s *Supervisor) Status() []Status {
 	all := make([]Status, len(s.loops))
 	for i, l := range s.loops {
@@ -180,8 +176,7 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// gateNow reports whether the app can take work: every process with a check is ready. A failing helper without a
-// check does not stop the app.
+// gateNow reports whether every process with a check is ready.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"
@@ -194,7 +189,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// updateGate reports a change of the gate. Holding the lock during the event keeps events in order.
+// Holding the lock during the event keeps events in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

@@ -8,16 +8,16 @@ import (
 
 // Usage is the resource usage of a process and its descendants.
 type Usage struct {
-	// Memory is the resident memory in bytes. Shared memory counts for each process.
+	// Memory is resident memory in bytes. Shared memory counts for each process.
 	Memory int64
-	// CPU is the share of one processor since the previous reading, in percent; 0 at the first reading.
+	// CPU is in percent of one processor since the previous reading; 0 at the first reading.
 	CPU float64
 }
 
-// usageInterval is the minimum time between two readings of a [Meter].
+// usageInterval is the minimum time between two readings.
 const usageInterval = 2 * time.Second
 
-// Meter measures the usage of processes. The zero value is ready to use. It is safe for concurrent use.
+// Meter measures usage. The zero value is ready to use. It is safe for concurrent use.
 type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
@@ -26,8 +26,7 @@ type Meter struct {
 	current map[int]Usage
 }
 
-// Read returns the usage of the given processes, by PID; empty if unknown. It measures the same processes at most
-// every two seconds, and returns the previous result in between.
+// Read returns the usage of processes by PID; empty if unknown. Results are cached for two seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

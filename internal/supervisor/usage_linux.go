@@ -2,7 +2,6 @@ package supervisor
 
 import "time"
 
-// look reads /proc.
 func (m *Meter) look(pids []int, now time.Time) {
 	var all []process
 	if seesItself() {
@@ -12,11 +11,10 @@ func (m *Meter) look(pids []int, now time.Time) {
 	m.at = now
 }
 
-// ticksPerSecond is the unit of CPU time in /proc, the same on all of Go's architectures.
+// All of Go's architectures have the same value.
 const ticksPerSecond = 100
 
-// measure sums the usage of each process and its descendants. before holds the CPU times at the previous reading, and
-// since is the time since then. All CPU time of a new process counts.
+// before holds the CPU times at the previous reading. All CPU time of a new process counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// identity is the user to run a process as. nil is tendril's own user.
+// identity is a user; nil is tendril's own.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
@@ -21,7 +21,7 @@ type identity struct {
 	own bool
 }
 
-// identityOf parses "name", "uid", "name:group" or "uid:gid"; "" is tendril's own user.
+// identityOf parses "name", "uid", "name:group" or "uid:gid".
 func identityOf(text string) (*identity, error) {
 	if text == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID that a [Process.User] stands for. For "" they are tendril's own.
+// IDsOf returns the user ID and primary group ID of a [Process.User].
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -72,7 +72,7 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// fill copies the user's account. It adds supplementary groups unless a group was named.
+// A named group replaces the supplementary groups.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -114,7 +114,7 @@ func number(text string) uint32 {
 	return uint32(n)
 }
 
-// credential returns the credential to switch to the user; nil if no switch is necessary.
+// credential is nil if no switch is necessary.
 func (id *identity) credential() *syscall.Credential {
 	if id == nil || id.own && os.Geteuid() != 0 {
 		return nil
@@ -131,7 +131,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser checks a user. Whether tendril may switch to it is only known at startup.
+// Whether tendril may switch to the user is only known at startup.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user's name cannot contain a NUL byte or an end of line")

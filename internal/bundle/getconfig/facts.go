@@ -11,13 +11,13 @@ import (
 
 // Facts are the answers about one version of the app.
 type Facts struct {
-	// Environment holds the environment properties, including tendril's own. They may be secret.
+	// Environment includes tendril's own properties. They may be secret.
 	Environment map[string]string `json:"environment"`
-	// OptionSettings holds the Elastic Beanstalk options in force, by namespace and name. They may be secret.
+	// OptionSettings are in force, by namespace and name. They may be secret.
 	OptionSettings map[string]map[string]string `json:"optionsettings"`
 	// Container holds paths and names on this machine.
 	Container map[string]any `json:"container"`
-	// Meta describes the environment. Its sqsdconfig holds the worker's settings by their aws-sqsd keys.
+	// Meta has the worker's settings by their aws-sqsd keys in sqsdconfig.
 	Meta map[string]any `json:"meta"`
 	// PlatformConfig has the objects GeneralConfig and PlatformSpecificConfig.
 	PlatformConfig map[string]map[string]string `json:"platformconfig"`
@@ -33,9 +33,8 @@ const (
 	Addons         = "addons"
 )
 
-// Answer returns the answer to a command: an object, or the value at a path of names. Empty names are ignored. The
-// path is a key; for [OptionSettings], namespace and option; for [Addons], add-on and key. The error lists the known
-// names.
+// Answer returns an object, or the value at a path of names: a key; namespace and option for [OptionSettings]; add-on
+// and key for [Addons]. Empty names are ignored. The error lists the known names.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {
@@ -62,7 +61,6 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	return object, nil
 }
 
-// object returns a command's complete answer in JSON types.
 func (f *Facts) object(command string) (any, error) {
 	var part any
 	switch command {
@@ -101,8 +99,7 @@ func (f *Facts) constants() map[string]any {
 	return all
 }
 
-// addons returns the environment's add-ons. Elastic Beanstalk has one, a database, with properties that start with
-// RDS_.
+// Elastic Beanstalk has one add-on, a database, with properties that start with RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -120,7 +117,7 @@ func unknown(command, name string, members map[string]any) error {
 		strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 }
 
-// Format returns an answer as text without a final newline: a string unchanged, other values as JSON on one line.
+// Format returns a string unchanged, and other values as JSON on one line.
 func Format(answer any) (string, error) {
 	if text, ok := answer.(string); ok {
 		return text, nil

@@ -35,8 +35,8 @@ type Folder struct {
 	claim *os.File // of a temporary folder, else nil
 }
 
-// Create creates the folder in the data directory, replacing a previous one, or a temporary folder if dataDir is "".
-// program is the target of the get-config link. uid and gid belong to the app's user; -1 if it is tendril's user.
+// Create creates the folder in the data directory, or a temporary one if dataDir is "". program is the target of the
+// get-config link. uid and gid belong to the app's user; -1 if it is tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
@@ -105,7 +105,7 @@ func (f *Folder) publishForApp(dir string, text []byte) error {
 	return os.Lchown(copied, f.uid, -1)
 }
 
-// Serve makes a version's facts the default for processes without [FileVariable].
+// Serve makes a version's facts the default.
 func (f *Folder) Serve(number int) error {
 	current := filepath.Join(f.path, currentName)
 	fresh := current + ".new"
@@ -125,8 +125,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ returns a copy of env, a list of NAME=value, with the variables that a version's process needs to find
-// get-config and its facts. asApp is true for a process of the app's user.
+// Environ returns a copy of env with the variables to find get-config and a version's facts. asApp is true for a
+// process of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {
@@ -145,8 +145,8 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the facts in file, the value of [FileVariable], or the serving version's facts in the data directory if
-// file is "". The error wraps fs.ErrNotExist if there are no facts.
+// Open reads the facts in file, or the serving version's facts in the data directory if file is "". The error wraps
+// fs.ErrNotExist if there are none.
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)

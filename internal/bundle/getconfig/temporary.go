@@ -11,7 +11,7 @@ import (
 
 const tempPrefix = "tendril-" + folderName + "-"
 
-// makeTemp creates a temporary folder and claims it. The claim is nil if the file system does not support locks.
+// The claim is nil if the file system does not support locks.
 func makeTemp() (path string, claim *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
@@ -32,8 +32,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes temporary folders of this user's killed processes. It ignores errors, because the
-// environment does not need their names.
+// removeLeftovers removes temporary folders of this user's killed processes.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -50,14 +49,13 @@ func removeLeftovers() {
 }
 
 var (
-	// errNotOurs means that the folder belongs to another process or user.
+	// The folder belongs to another process or user.
 	errNotOurs = errors.New("the folder belongs to another process or user")
-	// errNoLocks means that the file system cannot lock folders.
+	// The file system cannot lock folders.
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// claimFolder locks this user's folder until the file is closed or the process exits for any reason. It does not
-// follow symbolic links.
+// claimFolder locks this user's folder until the file is closed or the process exits.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -81,8 +79,7 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwn checks that an open folder is this user's and still at path. It may have been removed before it was
-// locked.
+// checkOwn also checks that the folder was not removed before it was locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

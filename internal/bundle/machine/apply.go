@@ -11,7 +11,7 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run runs a program and returns its standard output. The error describes an exit status other than 0.
+	// Run returns the standard output. The error describes an exit status other than 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
 	// Has reports whether a program exists, by name or path.
 	Has(program string) bool
@@ -21,13 +21,12 @@ type System interface {
 type Call struct {
 	Argv  []string
 	Shell string
-	// Dir is the working directory; "" for the root of the file system.
+	// Dir may be "" for the root.
 	Dir string
-	// Env are variables as NAME=VALUE. They are the whole environment if HasEnv is true; otherwise they override
-	// variables of the deployment's environment.
+	// Env is the whole environment if HasEnv is true; otherwise it overrides the deployment's.
 	Env    []string
 	HasEnv bool
-	// Quiet is true for queries, whose output is not logged.
+	// Quiet is true for queries, which are not logged.
 	Quiet bool
 }
 
@@ -49,7 +48,7 @@ func changedIf(is bool) Outcome {
 	return unchanged
 }
 
-// Applier applies the steps of one bundle. It must be used by one goroutine only.
+// Applier applies the steps of one bundle. It is not safe for concurrent use.
 type Applier struct {
 	system   System
 	changed  []string // titles of steps
@@ -78,7 +77,6 @@ func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	return outcome, err
 }
 
-// run runs a program with logged output.
 func (a *Applier) run(ctx context.Context, argv ...string) error {
 	if _, err := a.system.Run(ctx, &Call{Argv: argv}); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(argv[:min(len(argv), 3)], " "), err)
@@ -86,13 +84,13 @@ func (a *Applier) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// query runs a program without logging. ok is false if the exit status is not 0.
+// ok is false if the exit status is not 0.
 func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok bool) {
 	output, err := a.system.Run(ctx, &Call{Argv: argv, Quiet: true})
 	return strings.TrimSpace(output), err == nil
 }
 
-// command runs a command like cfn-init: its own variables, if any, replace the environment.
+// Like in cfn-init, a command's own variables replace the environment.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -143,7 +141,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-// join adds an existing user to the groups that it is not in.
+// join adds an existing user to missing groups.
 func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {
@@ -164,7 +162,6 @@ func (a *Applier) noLogin() string {
 	return "/bin/false"
 }
 
-// field returns a field of a getent entry, from 0.
 func field(entry string, i int) string {
 	if fields := strings.Split(entry, ":"); i < len(fields) {
 		return fields[i]

@@ -18,13 +18,12 @@ import (
 	"tendril/internal/bundle"
 )
 
-// newMode is the default mode of a new file, and newFolder the mode of its new parent folders.
+// newMode is the default mode of a file, and newFolder that of its parents.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755
 )
 
-// file writes a file or a link unless it is already in the desired state.
 func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, error) {
 	uid, gid, err := ids(f.Owner, f.Group)
 	if err != nil {
@@ -78,13 +77,13 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// attributes are a file's permissions and owner; -1 keeps an ID.
+// An ID of -1 keeps the current one.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// attributesOf returns the desired attributes of a file. Attributes that are not given keep their current values.
+// attributesOf keeps the current values of attributes that are not given.
 func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -106,7 +105,7 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 	return want
 }
 
-// set sets the attributes of an existing file if they differ.
+// set changes attributes only if they differ.
 func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
 	did, err = a.setOwner(path, is)
 	if err != nil {
@@ -118,7 +117,6 @@ func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
 	return did, nil
 }
 
-// setOwner sets the owner of an existing file or link if it differs.
 func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) {
 	stat, ok := is.Sys().(*syscall.Stat_t)
 	if !ok || (a.uid < 0 || a.uid == int(stat.Uid)) && (a.gid < 0 || a.gid == int(stat.Gid)) {
@@ -127,12 +125,11 @@ func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) 
 	return true, os.Lchown(path, a.uid, a.gid)
 }
 
-// permissions returns the mode bits that a configuration file can set.
+// permissions returns the bits that a configuration file can set.
 func permissions(mode fs.FileMode) fs.FileMode {
 	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
 
-// modeBits returns permissions as Unix mode bits.
 func modeBits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
 	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
@@ -143,7 +140,7 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place writes a file to a temporary name and renames it, so that other programs never see a partial file.
+// place renames a temporary file, so that other programs never see a partial one.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -174,7 +171,7 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	return os.Rename(to.Name(), path)
 }
 
-// keep keeps a copy of the file with the suffix .bak, replacing an earlier copy.
+// keep keeps the previous file with the suffix .bak.
 func keep(path string) error {
 	kept := path + ".bak"
 	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -207,15 +204,14 @@ func sameContent(f, content io.Reader) (bool, error) {
 	}
 }
 
-// notTheEnd returns all errors except those for the end of a file.
+// notTheEnd removes errors for the end of a file.
 func notTheEnd(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	})...)
 }
 
-// link creates a symbolic link. It sets the mode of the link's target, like cfn-init, unless that file has its own
-// step.
+// link sets the mode of the link's target, like cfn-init, unless that file has its own step.
 func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
@@ -249,7 +245,7 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink replaces the file or link at path with a link. It keeps a copy of a file.
+// replaceByLink keeps a copy of a file.
 func replaceByLink(path, to string) error {
 	is, err := os.Lstat(path)
 	switch {
@@ -273,7 +269,6 @@ func replaceByLink(path, to string) error {
 	return os.Symlink(to, path)
 }
 
-// ids returns the IDs of an owner and a group; -1 for "".
 func ids(owner, group string) (uid, gid int, err error) {
 	uid, err = number(owner, func() (string, error) {
 		u, err := user.Lookup(owner)

@@ -8,7 +8,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// install installs the missing versions of a package.
 func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, error) {
 	versions := p.Versions
 	if len(versions) == 0 {
@@ -24,7 +23,7 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	return changedIf(did), nil
 }
 
-// installOne installs a version of a package, or any version for "", if it is missing.
+// Any version satisfies "".
 func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
 	switch p.Manager {
 	case "rpm":
@@ -65,7 +64,7 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 	return false, fmt.Errorf("no package manager %s", p.Manager)
 }
 
-// installDebian installs a package with apt. It updates apt's lists once, before the first installation.
+// installDebian updates apt's lists before the first installation.
 func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
 	found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
 	if is, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == is) {
@@ -93,7 +92,6 @@ func (a *Applier) holds(ctx context.Context, argv ...string) bool {
 	return ok
 }
 
-// first returns the first of the programs that the machine has.
 func (a *Applier) first(programs ...string) (string, error) {
 	for _, program := range programs {
 		if a.system.Has(program) {

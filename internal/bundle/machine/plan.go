@@ -12,10 +12,9 @@ import (
 type Step struct {
 	// Section is the section's key: "packages", "groups" and so on.
 	Section string
-	// Name is the entry's key; for packages, with the manager in front: "yum gcc".
+	// Name is the entry's key; for packages, with the manager: "yum gcc".
 	Name string
-	// Text describes the desired state for display; may be "". It does not contain file contents, which may be
-	// secret.
+	// Text describes the desired state; may be "". It omits file contents, which may be secret.
 	Text  string
 	Place bundle.Place
 
@@ -25,8 +24,7 @@ type Step struct {
 // Title identifies the step within a bundle.
 func (s *Step) Title() string { return s.Section + " " + s.Name }
 
-// Plan returns the steps for a bundle in order: configuration files by name, and the sections of each in cfn-init's
-// order.
+// Plan returns the steps of configuration files by name, and of their sections in cfn-init's order.
 func Plan(m *bundle.Machine) (steps []Step) {
 	for i := range m.Configs {
 		c := &m.Configs[i]
@@ -64,7 +62,6 @@ func Plan(m *bundle.Machine) (steps []Step) {
 	return steps
 }
 
-// doing binds an entry to the method that applies it.
 func doing[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
 	return func(ctx context.Context, a *Applier) (Outcome, error) { return apply(a, ctx, entry) }
 }

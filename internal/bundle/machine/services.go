@@ -9,7 +9,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// service enables, starts, restarts or stops a service if necessary.
 func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, error) {
 	with, err := a.managerOf(s)
 	if err != nil {
@@ -54,17 +53,16 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// isUnit reports whether a step wrote a systemd unit, so that systemd must reload.
+// isUnit reports whether systemd must reload after a step.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
-// manager holds the commands that manage one service.
 type manager struct {
 	isSystemd                  bool
 	isEnabled, enable, disable []string
 	control                    func(verb string) []string
 }
 
-// managerOf returns the commands for a service. systemd also manages sysvinit scripts if it runs the machine.
+// systemd also manages sysvinit scripts if it runs the machine.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -102,7 +100,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd reports whether systemd runs the machine. A container may have only its programs.
+// isSystemd is false in containers with systemd's programs only.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

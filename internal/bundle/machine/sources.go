@@ -32,7 +32,7 @@ const (
 	maxRedirects    = 5
 )
 
-// download is an open file. Close deletes it if it was downloaded.
+// Close deletes a downloaded file.
 type download struct {
 	*os.File
 	temporary bool
@@ -47,7 +47,6 @@ func (d *download) Close() error {
 	return err
 }
 
-// open opens a file by its path, or downloads it.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
@@ -76,7 +75,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// shownURL returns a URL without parts that may be secret: the user and the query.
+// shownURL removes the user and the query, which may be secret.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -88,7 +87,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// fetch downloads a URL. It follows redirects, except from https to http.
+// fetch follows redirects, except from https to http.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -132,7 +131,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// source unpacks an archive into its folder. Other files in the folder are not changed.
+// source keeps other files in the folder.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -156,7 +155,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.did), nil
 }
 
-// unpacking writes the entries of an archive below root. Neither names nor links can leave the folder.
+// unpacking writes below root, which neither names nor links can leave.
 type unpacking struct {
 	root    *os.Root
 	left    int64 // bytes
@@ -164,7 +163,7 @@ type unpacking struct {
 	did     bool
 }
 
-// unpack detects the type of an archive by its first bytes.
+// unpack detects the type by the first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -252,7 +251,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// entry writes one entry. The root refuses paths outside the folder.
+// The root refuses paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	if u.entries++; u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
@@ -283,7 +282,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// link creates a link that stays inside the folder.
+// link refuses links out of the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q leads out of the folder", name)
@@ -298,7 +297,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file writes a file to a temporary name and renames it, unless it already exists with the same content and mode.
+// file renames a temporary file, unless the same file exists.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

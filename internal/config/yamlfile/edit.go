@@ -9,25 +9,23 @@ import (
 
 // Edit is one change of a file.
 type Edit struct {
-	// Path leads from the top to a key: keys of maps, and numbers of list items, from 0.
+	// Path holds keys of maps, and numbers of list items, from 0.
 	Path []string
-	// Value is the key's new plain text; nil removes the key, and the map around it if that becomes empty and is not
-	// the top.
+	// Value is plain text; nil removes the key, and its map if that becomes empty and is not the top.
 	Value *string
 }
 
 // EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	// Edit is the index of the edit.
-	Edit int
-	// Line is the line's number, from 1, in the new file if Added, else in the previous one.
+	Edit int // index from 0
+	// Line counts from 1, in the new file if Added, else in the previous one.
 	Line  int
 	Added bool
 	Text  string
 }
 
-// Apply changes a file line by line, which preserves comments, order and the form of everything else. It refuses the
-// edits unless the result parses as the previous document with exactly these edits.
+// Apply edits a file line by line, which preserves comments, order and form. It refuses edits unless the result
+// parses as the previous document with exactly these edits.
 func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault) {
 	if _, fault := Normalize(data, o); fault != nil {
 		return nil, nil, fault
@@ -64,7 +62,6 @@ func notEditable(line int) *Fault {
 		Hint: "edit the file by hand, or write each key on a line of its own first"}
 }
 
-// editedLine is a line during editing.
 type editedLine struct {
 	text, end string
 	was       int // number in the previous file, from 1; 0 for an added line
@@ -101,7 +98,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file returns the text as written to disk; text returns it as parsed.
+// file is the text on disk, text the parsed one.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -113,7 +110,6 @@ func (e *editor) file() string {
 
 func (e *editor) text() string { return lineEnds.Replace(e.file()) }
 
-// changes returns the removed and added lines, in file order.
 func (e *editor) changes() []EditedLine {
 	var all []EditedLine
 	removed := slices.Clone(e.removed)
@@ -222,10 +218,9 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	return e.set(&parent.Pairs[found[0]], text)
 }
 
-// says reports whether the node already has this text.
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child returns the value of a key or the item with an index, or nil.
+// child returns the value of a key or the item with that number, or nil.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -236,7 +231,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add adds a key after the last one of a map, or at the end of the file for the top map.
+// add appends a key to a map; in the top map, at the end of the file.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -249,7 +244,6 @@ func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	return nil
 }
 
-// end returns the last line of a key's value.
 func (e *editor) end(p *Pair) int {
 	end, indent := lastLine(p.Value, p.Line), p.Column-1
 	for i := p.Line + 1; i <= len(e.lines); i++ {
@@ -280,7 +274,7 @@ func lastLine(n *Node, line int) int {
 	return line
 }
 
-// set replaces a value. It keeps the comment after a single-line value.
+// set keeps the comment after a single-line value.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
 	at := behindKey(line, p)
@@ -305,7 +299,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey returns the offset after a key and its colon; -1 if the line is not a plain line of that key.
+// behindKey returns the offset after a key and its colon, or -1.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -334,7 +328,7 @@ func behindKey(line string, p *Pair) int {
 // inlineValue matches leading blanks and a quoted value, if there is one.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// afterValue returns the blanks and comment after the value at the start of text; may be "".
+// afterValue returns the blanks and comment after the value.
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -345,7 +339,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// remove removes a key with its value. If it is the first key of a list item, the next key gets the dash.
+// remove passes on a list item's dash to the next key.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -368,7 +362,7 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 // plainScalar matches text without characters that require quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns a value in its form on one line: plain or quoted.
+// scalarText returns a value on one line, plain or quoted.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -385,7 +379,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value cannot be written on one line", Hint: "write plain text"}
 }
 
-// edited returns the expected document after an edit. It shares unchanged nodes with n.
+// edited returns the expected document after an edit.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
@@ -424,7 +418,7 @@ func edited(n *Node, edit Edit) *Node {
 	return &copied
 }
 
-// sameNode compares the content of two documents, not the positions. A text block may gain a final newline.
+// sameNode ignores positions. A text block may gain a final newline.
 func sameNode(a, b *Node) bool {
 	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
 	if empty(a) || empty(b) {
@@ -440,7 +434,6 @@ func sameNode(a, b *Node) bool {
 		slices.EqualFunc(a.Pairs, b.Pairs, func(a, b Pair) bool { return a.Key == b.Key && sameNode(a.Value, b.Value) })
 }
 
-// keyLine returns the line of the deepest existing key on the path, or 0.
 func keyLine(n *Node, path []string) int {
 	line := 0
 	for _, step := range path {

@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON converts a JSON document to YAML and keeps the order of its keys. Texts that YAML could take for another
-// type are quoted as in JSON.
+// FromJSON converts JSON to YAML and keeps the order of keys.
 func FromJSON(data []byte) ([]byte, error) {
 	w := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
 	w.dec.UseNumber()
@@ -33,13 +32,12 @@ const (
 	afterDash
 )
 
-// jsonReader reads JSON and writes YAML.
 type jsonReader struct {
 	dec *json.Decoder
 	out bytes.Buffer
 }
 
-// value writes the next value. indent starts each of its lines except the one with a dash.
+// indent starts each line except the one with a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -90,13 +88,13 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches texts that every YAML reader takes for texts, except those that match isWord.
+// unquoted matches texts that every YAML reader takes for texts, unless isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
 
-// Text returns a text as a YAML scalar: plain if that is unambiguous, else quoted as in JSON.
+// Text returns a YAML scalar, quoted as in JSON if it could be ambiguous.
 func Text(text string) string {
 	if unquoted.MatchString(text) && !isWord.MatchString(text) {
 		return text
@@ -104,7 +102,7 @@ func Text(text string) string {
 	return quoted(text)
 }
 
-// scalar returns a JSON token that is not a delimiter as YAML.
+// scalar converts a token that is not a delimiter.
 func scalar(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
@@ -127,5 +125,5 @@ func quoted(t json.Token) string {
 	})
 }
 
-// unprintable matches the characters that YAML requires to be escaped and JSON does not.
+// unprintable matches characters that YAML requires to be escaped and JSON does not.
 var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)

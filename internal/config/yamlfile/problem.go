@@ -9,16 +9,13 @@ import (
 
 // Problem is an error or a warning about a file or a setting.
 type Problem struct {
-	// Where is the place to fix: see [Place], or the name of a variable, or a flag with its dashes; "" if there is no
-	// single place.
+	// Where is a [Place], a variable or a flag with its dashes; may be "".
 	Where string
-	// Task is the periodic task concerned: its name, or "number 3" in the list if it has no name; may be "".
-	Task string
+	Task  string
 	// Option is the option or key concerned; may be "".
 	Option string
-	// Text describes the problem.
-	Text string
-	// Hint suggests a fix; may be "".
+	Text   string
+	// Hint may be "".
 	Hint string
 }
 
@@ -34,7 +31,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Place returns "file:line:column", without a zero column and without a zero line.
+// Place returns "file:line:column" without zero parts.
 func Place(file string, line, column int) string {
 	if line > 0 {
 		file += ":" + strconv.Itoa(line)
@@ -66,7 +63,7 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown prepares an excerpt of a file for a message: short, and quoted unless it is one printable word.
+// Shown shortens an excerpt, and quotes it unless it is one printable word.
 func Shown(text string) string {
 	text = Short(text)
 	odd := func(r rune) bool { return r == ' ' || r == '\t' || r == utf8.RuneError || IsControl(r) }
@@ -76,7 +73,7 @@ func Shown(text string) string {
 	return text
 }
 
-// Printable prepares text for a message: its first line, short, and without control characters.
+// Printable returns the first line, short and without control characters.
 func Printable(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return Short(OneLine(text))

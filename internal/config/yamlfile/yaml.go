@@ -19,13 +19,11 @@ import (
 type Options struct {
 	// Plain refuses anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// MaxBytes, MaxTokens and MaxDepth limit the size, the number of tokens and the nesting. Parsers take quadratic
-	// time or more for some files.
+	// Parsers take quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
-	// Form completes the error about a file that is not a map: "map of settings".
+	// Form is the expected form for an error: "map of settings".
 	Form string
-	// HintTooMuch, HintForm and HintSyntax are the hints for a file that is too large, that is not a map, and that is
-	// not YAML.
+	// HintTooMuch, HintForm and HintSyntax are hints for a file that is too large, not a map, or not YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -40,8 +38,7 @@ const (
 	Mapping
 )
 
-// Node is one value of a document, with its text as written. Aliases share their node; merge keys copy keys, up to a
-// limit, and share the values.
+// Node is a value with its text as written. Aliases share their node; merge keys copy keys and share values.
 type Node struct {
 	Kind         Kind
 	Text         string // of a scalar
@@ -69,17 +66,17 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Fault is a [Problem] in a file that cannot be read. Line and Column count from 1; 0 means the whole file.
+// Fault is a [Problem] in a file. Line and Column count from 1; 0 means the whole file.
 type Fault struct {
 	Line, Column int
 	Text, Hint   string
 }
 
-// maxMerged limits the keys that merge keys copy: without it, a small file could expand to millions.
+// maxMerged limits copied keys, which could expand a small file to millions.
 const maxMerged = 10000
 
-// lineEnds converts CR LF and CR to LF, as YAML does. The lexer would take CR LF in quoted texts and after blocks for
-// two line breaks.
+// lineEnds converts CR LF and CR to LF. The lexer would take CR LF in quoted texts and after blocks for two line
+// breaks.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // admit refuses files that would overload the parser, and YAML features outside a plain file.
@@ -111,14 +108,13 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 	return nil
 }
 
-// unread names the YAML features that a plain file must not use.
 var unread = map[token.Type]string{
 	token.AnchorType: "anchors and aliases", token.AliasType: "anchors and aliases", token.TagType: "tags",
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey reports whether the key after the "?" in tokens[0] is just plain text. The parser takes "? a: b" for "a:
-// b", although that key is a map.
+// plainKey reports whether the key after "?" is just plain text. The parser takes "? a: b" for "a: b", although that
+// key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -138,8 +134,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion reports whether directive i is the file's first line and declares YAML 1.1 or 1.2, which are read alike
-// here.
+// yamlVersion reports whether directive i starts the file and declares YAML 1.1 or 1.2, which are read alike here.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -150,7 +145,6 @@ func yamlVersion(tokens token.Tokens, i int) bool {
 		rest[0].Type == token.DocumentHeaderType
 }
 
-// withoutComments skips leading comments.
 func withoutComments(tokens token.Tokens) token.Tokens {
 	for len(tokens) > 0 && tokens[0].Type == token.CommentType {
 		tokens = tokens[1:]
@@ -169,7 +163,7 @@ func at(t *token.Token, text, hint string) *Fault {
 // repeated matches excerpts of the file in the parser's messages.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxFault returns the parser's message without excerpts of the file, which may be half of an unquoted password.
+// syntaxFault omits excerpts of the file, which may be half of an unquoted password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -182,14 +176,12 @@ func (o *Options) syntaxFault(err error) *Fault {
 	return at(where, "invalid YAML: "+Printable(message), o.HintSyntax)
 }
 
-// nesting computes the nesting of tokens without parsing.
 type nesting struct {
 	flow int
 	// columns are the columns of the open block lists and maps.
 	columns []int
 }
 
-// add processes token i and returns the depth there.
 func (n *nesting) add(tokens token.Tokens, i int) int {
 	switch tokens[i].Type {
 	case token.SequenceStartType, token.MappingStartType:
@@ -222,9 +214,8 @@ func (n *nesting) open(column int) {
 type reader struct {
 	// anchors holds complete nodes only, so that a node cannot contain itself.
 	anchors map[string]*Node
-	// merged counts the keys that merge keys copied.
-	merged int
-	fault  *Fault
+	merged  int
+	fault   *Fault
 }
 
 func (r *reader) refuse(n ast.Node, text, hint string) *Node {
@@ -318,7 +309,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a plain text key, with or without "? "; nil for other keys.
+// plainText returns the token of a plain text key; nil for others.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -338,8 +329,7 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the " +
 	"keys themselves"
 
-// merge inserts the keys of the maps that a merge key names. Keys of the map itself win, then keys of the map named
-// first.
+// Keys of the map itself win, then keys of the map named first.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
@@ -405,7 +395,7 @@ func Read(data []byte, o *Options) (*Node, *Fault) {
 	return Map(text, o)
 }
 
-// Map parses a document with a mapping at the top and LF line breaks; nil if it is empty. Aliases share their nodes.
+// Map parses a document with a mapping at the top and LF line breaks; nil if it is empty.
 func Map(text string, o *Options) (*Node, *Fault) {
 	tokens := lexer.Tokenize(text)
 	if fault := o.admit(tokens); fault != nil {

@@ -12,22 +12,20 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Events are the callbacks of a [Systemd]. Each may be nil, runs on the goroutine of the call it reports on, and
-// should return soon.
+// Events are callbacks, which may be nil. They run on the calling goroutine and should return soon.
 type Events struct {
-	// SendFailed reports that a message did not reach systemd, for the first failure of a series only. The error
-	// names the message without its text.
+	// SendFailed reports the first of a series of messages that did not reach systemd. The error omits the message's
+	// text.
 	SendFailed func(err error)
-	// WatchdogSkipped reports that the watchdog is no longer notified because the check returned false, for the first
-	// failure of a series only. systemd kills the process unless the check soon returns true. within is the unit's
-	// WatchdogSec, which counts from the last notification.
+	// WatchdogSkipped reports the first of a series of failed checks. systemd kills the process after within, the
+	// unit's WatchdogSec since the last notification, unless the check returns true before.
 	WatchdogSkipped func(within time.Duration)
 }
 
-// Systemd sends messages to the service manager that started this process, if any. It is safe for concurrent use.
+// Systemd sends messages to the service manager, if any. It is safe for concurrent use.
 type Systemd struct {
 	events Events
-	// write sends one message. watchdogTimeout returns the unit's WatchdogSec, or 0.
+	// watchdogTimeout returns the unit's WatchdogSec; may be 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
 	// timeout limits both the wait for another message and the wait for systemd.
@@ -46,12 +44,11 @@ func New(events Events) *Systemd {
 	}
 }
 
-// Ready reports that the service has started or reloaded, and sets the status. Call it after startup and after each
-// [Systemd.Reloading].
+// Ready reports that the service has started or reloaded, and sets the status. It must follow each
+// [Systemd.Reloading], even if the settings are rejected.
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading reports that the service is reloading its settings. [Systemd.Ready] must follow even if the settings are
-// rejected, because systemd considers the unit to be reloading until then.
+// Reloading reports that the service is reloading its settings.
 func (s *Systemd) Reloading() {
 	// The time identifies the signal of a Type=notify-reload unit that this answers.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
@@ -60,13 +57,11 @@ func (s *Systemd) Reloading() {
 // Stopping reports that the service is stopping. TimeoutStopSec counts from now unless it already does.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
-// Status sets the unit's status text. Control characters become spaces, and text beyond 1024 bytes is truncated; ""
-// clears it.
+// Status sets the unit's status text. Control characters become spaces, and text beyond 1024 bytes is truncated.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow the current start or stop at least the given time from now, even if TimeoutStartSec or
-// TimeoutStopSec is shorter. It never shortens them. After that time systemd aborts the start or stop, unless Extend
-// is called again before. A duration of 0 or less does nothing.
+// Extend asks systemd to allow the current start or stop at least the given time from now. It never shortens
+// TimeoutStartSec or TimeoutStopSec. A duration of 0 or less does nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
@@ -75,7 +70,6 @@ func (s *Systemd) Extend(by time.Duration) {
 
 const maxStatus = 1024 // bytes; systemd reads 4096 per message
 
-// statusLine returns an assignment with the sanitized text.
 func statusLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -89,11 +83,9 @@ func statusLine(text string) string {
 	return "STATUS=" + text
 }
 
-// errNotReading means that systemd's socket is full.
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// send sends assignments as one message, after any message in progress. It writes in a separate goroutine, because a
-// write to a full socket blocks and the library sets no deadline.
+// A write to a full socket blocks and the library sets no deadline, so it has its own goroutine.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -119,7 +111,6 @@ func (s *Systemd) send(assignments ...string) {
 	}
 }
 
-// report reports the first failure of a series.
 func (s *Systemd) report(assignment string, err error) {
 	if err == nil {
 		s.failing.Store(false)
@@ -134,9 +125,8 @@ func (s *Systemd) report(assignment string, err error) {
 	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
 }
 
-// WithoutVariables returns a copy of an environment, entries NAME=value, without the variables of systemd's
-// notification protocol. A child process with these variables could report itself as the service, or expect to be
-// watched.
+// WithoutVariables returns a copy of an environment without the variables of systemd's notification protocol. A child
+// process with them could report itself as the service.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// guardScript reads runs from its input ("+ 123:MARKER", "- 123:MARKER"): a process group and, after the colon, the
-// folder of the control group or the mark in the environment. When its input ends because tendril died, it kills the
-// remaining runs. It ignores signals that stop a whole service, so that it does not exit before tendril.
+// guardScript reads runs from its input ("+ 123:MARKER", "- 123:MARKER") and kills the remaining ones when the input
+// ends, because tendril died. It ignores signals that stop a whole service, so that it does not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -50,25 +49,22 @@ for run in $live; do
   esac
 done`
 
-// MarkVariable is the environment variable by which a [Guard] finds processes outside their process group. Its value
-// is the run's marker.
+// MarkVariable is the environment variable with a run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
 // Guard is a small shell that kills tendril's descendants if tendril itself is killed: the kernel's parent-death
-// signal reaches only direct children. A child is added right after its start; until then only that signal protects.
-//
-// Without a shell there is no guard, and everything else still works. The zero value is ready to use. It is safe for
-// concurrent use.
+// signal reaches only direct children. Without a shell there is no guard, and everything else still works. The zero
+// value is ready to use. It is safe for concurrent use.
 type Guard struct {
 	mu sync.Mutex
-	// live holds each run: its process group and, after a colon, its marker.
+	// live holds "PID:MARKER" of each run.
 	live map[string]bool
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
 // Add guards the run that pid leads; 0 is a run with a reaped leader. marker identifies processes outside its group:
-// the path of a control group's folder, or the value of [MarkVariable]; "" searches for none.
+// the folder of a control group, or the value of [MarkVariable]; may be "".
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +82,7 @@ func (g *Guard) Add(pid int, marker string) {
 	g.start()
 }
 
-// Remove ends the guarding of a run. It must be called before the leader is reaped, because its number may be reused
-// afterwards.
+// Remove must be called before the leader is reaped, because its number may be reused afterwards.
 func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +103,7 @@ func (g *Guard) Close() {
 	g.release()
 }
 
-// Watch ensures that a guard with all current runs is running, so that adding the next run takes only one line.
+// Watch starts a guard for the current runs if necessary, so that Add takes little time.
 func (g *Guard) Watch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +116,7 @@ func (g *Guard) Watch() {
 	g.start()
 }
 
-// PID returns the guard's process ID, or 0 if it is not running.
+// PID returns the guard's process ID; may be 0.
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,8 +126,7 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// start starts a guard with all live runs and returns once it is ready. It has its own session, so that a terminal's
-// Ctrl-C does not reach it.
+// The guard has its own session, so that a terminal's Ctrl-C does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",
@@ -153,7 +147,6 @@ func (g *Guard) start() {
 	}
 }
 
-// release closes the guard's input, which makes it exit, and reaps it.
 func (g *Guard) release() {
 	if g.cmd == nil {
 		return

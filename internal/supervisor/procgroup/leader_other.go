@@ -4,14 +4,13 @@ package procgroup
 
 import "syscall"
 
-// Attributes make a child the leader of its own group. Without a parent-death signal, only the guard kills it if
-// tendril dies.
+// Attributes make a child the leader of its own group.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Await waits for the leader and reaps it, because there is no portable way to wait without reaping. The group's
-// number is not reused while it has members, so signals still reach only them.
+// There is no portable way to wait without reaping. The group's number is not reused while it has members, so signals
+// still reach only them.
 func (l *Leader) Await() { l.err = l.Cmd.Wait() }
 
 // Reap returns the error of exec.Cmd.Wait in Await.

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Thread is an operating system thread that lives from the first Do until Close. Linux sends a child its parent-death
-// signal when its parent thread exits, not the parent process, and Go may end threads at any time. The zero value is
-// ready to use. It is safe for concurrent use.
+// Thread is an operating system thread that lives from the first Do until Close. Linux sends the parent-death signal
+// when the parent thread exits, not the parent process, and Go may end threads at any time. The zero value is ready
+// to use. It is safe for concurrent use.
 type Thread struct {
 	mu    sync.Mutex
 	calls chan func()
@@ -50,9 +50,7 @@ func (t *Thread) Close() {
 
 // Leader is the first process of a group, started with [Attributes].
 type Leader struct {
-	// Cmd is the started command.
 	Cmd *exec.Cmd
-	// err is the error of Cmd.Wait.
 	err error
 }
 
