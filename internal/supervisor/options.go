@@ -186,9 +186,8 @@ type Restarting struct {
 	Delay time.Duration
 	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts in it.
 	Failures, Limit int
-	// Excused reports whether an exit is not the process's own fault, such as a message that crashes its consumers.
-	// The exit does not count, and the process is restarted after RestartMin. Excused must return soon and must not
-	// call blocking methods; may be nil.
+	// Excused is true if the exit does not count; see [Options.Excused]. OnTrial is true for an attempt to revive the
+	// process; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 

@@ -70,7 +70,7 @@ func portTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// [FreePort] chooses above the ports of well-known services and below the ephemeral ports, so that no outgoing connection takes the port before the app does.
+		// The address is missing, or only the app may bind the port; it will report errors itself.
 	}
 	return wildcardTaken(port)
 }

@@ -22,7 +22,8 @@ type processLoop struct {
 	asked chan chan<- error
 	gate  func() // makes the supervisor update its gate
 
-	// The process gets TERM when stop is done, and KILL when kill is done.
+	// These fields belong to the loop. onTrial is true during an attempt to revive the process. restart receives the
+	// result of the next start, if it was requested.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
@@ -276,7 +277,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// The process gets TERM when stop is done, and KILL when kill is done.
+	// The second half is random, so that machines that failed together do not restart together.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }

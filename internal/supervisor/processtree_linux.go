@@ -129,7 +129,7 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	}
 }
 
-// empty looks for living processes. Signal 0 would also reach the unreaped leader and other zombies.
+// empty reports whether no process except the leader is alive. It kills processes that were started during a KILL.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {

@@ -9,7 +9,7 @@ func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// There is no portable way to wait without reaping. The group's number is not reused while it has members, so signals
+// Await waits for the leader and reaps it, because there is no portable way to wait without reaping. The group's number is not reused while it has members, so signals
 // still reach only them.
 func (l *Leader) Await() { l.err = l.Cmd.Wait() }
 
