@@ -32,9 +32,9 @@ const (
 	// Attempts are written in batches of attemptBatch, or after attemptLinger.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
-	// mostAttempts is the number of unwritten attempts beyond which new ones are dropped.
-	mostAttempts = 10_000
-	lossesEvery  = time.Minute // between log lines about dropped attempts
+	// maxPendingAttempts is the number of unwritten attempts beyond which new ones are dropped.
+	maxPendingAttempts = 10_000
+	lossesEvery        = time.Minute // between log lines about dropped attempts
 )
 
 func (a Attempt) bounded() Attempt {
@@ -76,12 +76,12 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	}
 
 	a = a.bounded()
-	it := attempted{origin: origin, at: a.At.UnixMilli(), line: a.line(), reason: b.attempts.reasonOf(&a)}
+	it := pendingAttempt{origin: origin, at: a.At.UnixMilli(), line: a.line(), reason: b.attempts.reasonOf(&a)}
 	q.mu.Lock()
 	if m := q.index.held[origin]; m != nil && !m.claimed {
-		it.home = q
+		it.originalQueue = q
 		it.receipt = m.receiptRow(q.broker.clock)
-		it.again = m.failed
+		it.hasEarlier = m.failed
 		m.stored, m.failed = true, true
 	}
 
@@ -89,19 +89,19 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	b.attempts.add(b, it)
 }
 
-type attempted struct {
-	origin  int64
-	at      int64 // Unix milliseconds
-	line    string
-	reason  string     // see failureReason
-	home    *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
-	receipt receiptRow // only with home
-	again   bool
+type pendingAttempt struct {
+	origin        int64
+	at            int64 // Unix milliseconds
+	line          string
+	reason        string     // see failureReason
+	originalQueue *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
+	receipt       receiptRow // only with originalQueue
+	hasEarlier    bool
 }
 
 type attemptLog struct {
 	mu      sync.Mutex
-	pending []attempted
+	pending []pendingAttempt
 	waiting int
 	alarm   alarm
 	lost    int
@@ -126,11 +126,11 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 	return reason
 }
 
-func (l *attemptLog) add(b *Broker, it attempted) {
+func (l *attemptLog) add(b *Broker, it pendingAttempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending)+l.waiting >= mostAttempts {
-		l.lose(b, 1)
+	if len(l.pending)+l.waiting >= maxPendingAttempts {
+		l.drop(b, 1)
 		return
 	}
 	switch l.pending = append(l.pending, it); {
@@ -155,22 +155,22 @@ func (l *attemptLog) submit(b *Broker) {
 		if b.writer.submit(&attemptStore{b: b, items: l.pending}, needs{space: true}, nil) == nil {
 			l.waiting += n
 		} else {
-			l.lose(b, n)
+			l.drop(b, n)
 		}
 		l.pending = nil
 	}
 }
 
 // The lock is held.
-func (l *attemptLog) lose(b *Broker, n int) {
+func (l *attemptLog) drop(b *Broker, n int) {
 	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
 		l.lost, l.lostAt = 0, time.Now()
 	}
 }
 
-// settle waits until pending attempts are written, so that the next read includes them.
-func (l *attemptLog) settle(ctx context.Context, b *Broker) {
+// sync waits until pending attempts are written, so that the next read includes them.
+func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
 	idle := l.waiting == 0
@@ -183,7 +183,7 @@ func (l *attemptLog) settle(ctx context.Context, b *Broker) {
 
 type attemptStore struct {
 	b     *Broker
-	items []attempted
+	items []pendingAttempt
 }
 
 func (s *attemptStore) onCommit(err error) error {
@@ -191,7 +191,7 @@ func (s *attemptStore) onCommit(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting -= len(s.items); err != nil {
-		l.lose(s.b, len(s.items))
+		l.drop(s.b, len(s.items))
 	}
 	return err
 }
@@ -205,12 +205,12 @@ func (s *attemptStore) apply(t *tx) error {
 	return err
 }
 
-func (t *tx) writeAttempt(it *attempted) error {
-	written, err := t.writeAtHome(it)
+func (t *tx) writeAttempt(it *pendingAttempt) error {
+	written, err := t.writeInOriginalQueue(it)
 	if written || err != nil {
 		return err
 	}
-	return t.writeAnywhere(it)
+	return t.writeInAnyQueue(it)
 }
 
 // maxAppended is the size in bytes up to which a history grows by appending; larger ones are trimmed.
@@ -224,18 +224,18 @@ const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeAtHome handles the common case without reading: the message is in its original queue, and has no attempts or
-// failed for the same reason before. It reports whether that was the case.
-func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
-	if it.home == nil || t.gone(it.home) || keySeq(it.origin) <= it.home.disk.floor {
+// writeInOriginalQueue handles the common case without reading: the message is in its original queue, and has no
+// attempts or failed for the same reason before. It reports whether that was the case.
+func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
+	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
 	}
 	text := firstAttempt
-	if it.again {
+	if it.hasEarlier {
 		text = appendAttempt
 	}
 	n, err := t.c.exec(text, it.origin, it.at, it.reason, it.line)
-	if n == 0 || err != nil || it.again {
+	if n == 0 || err != nil || it.hasEarlier {
 		return n > 0, err
 	}
 	t.countReason(it.origin, it.reason, it.at, 1)
@@ -243,12 +243,12 @@ func (t *tx) writeAtHome(it *attempted) (written bool, err error) {
 }
 
 // writeReceipt marks a message that was never moved as having attempts. Otherwise they would outlive it.
-func (t *tx) writeReceipt(it *attempted) (err error) {
+func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
-type attemptedRow struct {
+type attemptTarget struct {
 	found, received bool // received means it has a row in receipts
 	moved           bool // it came from another queue
 	key, dead       int64
@@ -257,19 +257,19 @@ type attemptedRow struct {
 	hasAttempts     bool
 }
 
-// attemptedTexts find a message by its origin, in its original queue or elsewhere, unless it was purged.
-var attemptedTexts = [...]string{attemptedText(`m.id = ?1 AND m.origin IS NULL`), attemptedText(`m.origin = ?1`)}
+// attemptTargetQueries find a message by its origin, in its original queue or elsewhere, unless it was purged.
+var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
-func attemptedText(where string) string {
+func attemptTargetQuery(where string) string {
 	return `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m
 		LEFT JOIN receipts r ON r.id = m.id LEFT JOIN attempts a ON a.id = m.id
 		WHERE ` + where + ` AND NOT EXISTS (SELECT 1 FROM garbage g WHERE m.id > g.low AND m.id <= g.high)`
 }
 
-func (t *tx) findAttempted(origin int64) (found attemptedRow, err error) {
-	for _, text := range attemptedTexts {
+func (t *tx) findAttemptTarget(origin int64) (found attemptTarget, err error) {
+	for _, text := range attemptTargetQueries {
 		err = t.c.query(func(row row) {
-			found = attemptedRow{found: true, key: row.int(0), moved: row.int(1) != 0, dead: row.int(2),
+			found = attemptTarget{found: true, key: row.int(0), moved: row.int(1) != 0, dead: row.int(2),
 				received: row.int(3) != 0, hasAttempts: row.int(4) != 0, at: row.int(5), reason: row.text(6),
 				history: row.text(7)}
 		}, text, origin)
@@ -280,9 +280,9 @@ func (t *tx) findAttempted(origin int64) (found attemptedRow, err error) {
 	return found, err
 }
 
-func (t *tx) writeAnywhere(it *attempted) error {
-	m, err := t.findAttempted(it.origin)
-	if err != nil || !m.found || !m.moved && !m.received && it.home == nil {
+func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
+	m, err := t.findAttemptTarget(it.origin)
+	if err != nil || !m.found || !m.moved && !m.received && it.originalQueue == nil {
 		return err
 	}
 

@@ -51,7 +51,7 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 // checkAttempts checks the attempts against messages and receipts: no row outlives its message, messages that never
 // moved have a row in receipts, and the counts of reasons add up without purged messages.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
-	b.attempts.settle(context.Background(), b)
+	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {
 		for what, text := range map[string]string{
 			"attempts without a message": `SELECT count(*) FROM attempts WHERE id NOT IN (SELECT id FROM messages)`,
@@ -172,7 +172,7 @@ func TestLastAttemptsAreKept(t *testing.T) {
 		want = append(want, fmt.Sprint("<", i, ">\n\"&"))
 		b.RecordAttempt("work", m.ID, failing(500, want[i]))
 		if i%5 == 0 {
-			b.attempts.settle(t.Context(), b)
+			b.attempts.sync(t.Context(), b)
 		}
 	}
 	if got := answersOf(storedMessage(t, b, "work", m.ID)); !slices.Equal(got, want[len(want)-keptAttempts:]) {
@@ -199,7 +199,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 			for range times {
 				want = append(want, fmt.Sprint("answer ", len(want)))
 				b.RecordAttempt("work", id, failing(status, want[len(want)-1]))
-				b.attempts.settle(t.Context(), b)
+				b.attempts.sync(t.Context(), b)
 			}
 			checkAttempts(t, b)
 			if got := answersOf(storedMessage(t, b, "work", id)); !slices.Equal(got, want[max(0, len(want)-keptAttempts):]) {
@@ -315,7 +315,7 @@ func TestPurgeAndExpiryTakeAttemptsAlong(t *testing.T) {
 				b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
 				take(t, q, 1)
 			}
-			b.attempts.settle(t.Context(), b)
+			b.attempts.sync(t.Context(), b)
 			if got := rows(t, b, "attempts"); got != int64(n) {
 				t.Errorf("%d rows, want %d", got, n)
 			}
@@ -575,7 +575,7 @@ func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	}()
 	<-began
 	a := failing(500, "x")
-	for range mostAttempts + attemptBatch {
+	for range maxPendingAttempts + attemptBatch {
 		b.RecordAttempt("work", m.ID, a)
 	}
 	b.attempts.mu.Lock()
@@ -586,7 +586,7 @@ func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The log line already reported the first one.
-	if waiting != mostAttempts || lost != attemptBatch-1 {
+	if waiting != maxPendingAttempts || lost != attemptBatch-1 {
 		t.Errorf("%d wait and %d are lost", waiting, lost)
 	}
 	checkAttempts(t, b)

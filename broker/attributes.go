@@ -182,7 +182,7 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 }
 
 const (
-	mostTags    = 50
+	maxTags     = 50
 	maxTagKey   = 128 // characters
 	maxTagValue = 256 // characters
 )
@@ -208,7 +208,7 @@ func checkTags(name string, all, added map[string]string) error {
 		}
 	}
 
-	if len(all) > mostTags {
+	if len(all) > maxTags {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Too many tags added for queue %s.", name)
 	}
 	return nil

@@ -48,8 +48,8 @@ type BrowseRequest struct {
 }
 
 const (
-	browseDefault = 100
-	browseMost    = 1000
+	defaultBrowseLimit = 100
+	maxBrowseLimit     = 1000
 	// browseChunk limits the rows of one read, so that long reads do not keep the write-ahead log from restarting.
 	browseChunk = 2000
 )
@@ -62,10 +62,10 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		return nil, "", err
 	}
 	if req.Limit == 0 {
-		req.Limit = browseDefault
+		req.Limit = defaultBrowseLimit
 	}
 
-	if req.Limit < 1 || req.Limit > browseMost {
+	if req.Limit < 1 || req.Limit > maxBrowseLimit {
 		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
 	}
 
@@ -80,7 +80,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		at = max(at, makeKey(q.index.number, seq))
 	}
 
-	b.attempts.settle(ctx, b)
+	b.attempts.sync(ctx, b)
 	sel := q.broker.condition(&req.Filter)
 	for begun := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
@@ -160,7 +160,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 		return Stored{}, err
 	}
 
-	b.attempts.settle(ctx, b)
+	b.attempts.sync(ctx, b)
 	var found []*record
 	err = b.read(func(c *conn) error {
 		key, err := q.index.keyOf(c, id)

@@ -60,13 +60,13 @@ func (t *transfer) apply(x *tx) error {
 
 		x.removeMoved(it.m.key)
 		it.moved = true
-		*t.left(x.counters(t.from))++
+		*t.departures(x.counters(t.from))++
 		x.counters(it.to).movedIn++
 	}
 	return nil
 }
 
-func (t *transfer) left(k *counters) *int64 {
+func (t *transfer) departures(k *counters) *int64 {
 	if t.dead {
 		return &k.deadLettered
 	}
@@ -115,25 +115,25 @@ func (t *transfer) onCommit(err error) error {
 	q.mu.Lock()
 	for _, it := range t.items {
 		if it.moved = it.moved && err == nil; it.moved {
-			*t.left(&q.index.counters)++
+			*t.departures(&q.index.counters)++
 			q.index.delays.sub(it.due)
 		}
 		if it.moved && !it.m.claimed {
 			q.index.remove(it.m)
 		} else {
-			q.index.keep(it.m)
+			q.index.unreserve(it.m)
 		}
 	}
 
 	q.wakeAfterRemoval(len(t.items))
 	q.mu.Unlock()
 	for _, it := range t.moved() {
-		it.enter()
+		it.publish()
 	}
 	return err
 }
 
-func (it *transferItem) enter() {
+func (it *transferItem) publish() {
 	q := it.to
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -203,7 +203,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
 		}
 	}
-	return answers(errs, err)
+	return entryErrors(errs, err)
 }
 
 // deadLetter moves messages that exceeded their maximum receive count. After an error they stay, visible.

@@ -24,7 +24,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	}
 
 	r := &removal{q: live, account: account, messages: make([]*message, 0, len(receipts))}
-	errs, older := make([]error, len(receipts)), []olderReceipt(nil)
+	errs, unheld := make([]error, len(receipts)), []unheldReceipt(nil)
 	work := new(block)
 	live.lock()
 	err = live.ready()
@@ -34,10 +34,10 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 			continue
 		}
 		switch m := live.index.held[of.key]; {
-		case m == nil && !live.index.mayBeHere(of), m != nil && m.leaving:
+		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
 			// Gone, or about to be: this request commits after the one that removes it.
 		case m == nil && live.index.fifo:
-			older = append(older, olderReceipt{i, of.key})
+			unheld = append(unheld, unheldReceipt{i, of.key})
 		case m == nil:
 			r.messages = append(r.messages, live.index.claim(of.key))
 		case live.index.fifo && (!m.newest(of) || !m.inFlight):
@@ -54,13 +54,13 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	}
 
 	if err == nil {
-		err = live.broker.answerOlder(older, func(i int, found bool) {
+		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
 			if found {
 				errs[i] = errReceipt(receipts[i], receiptExpired)
 			}
 		})
 	}
-	return answers(errs, err)
+	return entryErrors(errs, err)
 }
 
 const receiptExpired = "The receipt handle has expired."
@@ -73,22 +73,22 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayBeHere reports whether a message that is not in memory may exist: the receipt predates the last opening of the
+// mayExist reports whether a message that is not in memory may exist: the receipt predates the last opening of the
 // store and its receive was not stored. The message is then visible. The lock is held.
-func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
+func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
-// olderReceipt is such a receipt.
-type olderReceipt struct {
+// unheldReceipt is such a receipt.
+type unheldReceipt struct {
 	entry int
 	key   int64
 }
 
-func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
-	if len(older) == 0 {
+func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, found bool)) error {
+	if len(unheld) == 0 {
 		return nil
 	}
 	return b.read(func(c *conn) error {
-		for _, r := range older {
+		for _, r := range unheld {
 			found, err := c.exists(r.key)
 			if err != nil {
 				return err
@@ -99,8 +99,8 @@ func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found 
 	})
 }
 
-// answers returns nil if all entries succeeded, and whole for every entry if the call failed.
-func answers(errs []error, whole error) []error {
+// entryErrors returns nil if all entries succeeded, and whole for every entry if the call failed.
+func entryErrors(errs []error, whole error) []error {
 	if whole != nil {
 		return sameError(whole, len(errs))
 	}
@@ -180,7 +180,7 @@ func (r *removal) onCommit(err error) error {
 			q.index.remove(m)
 			continue
 		}
-		q.index.keep(m)
+		q.index.unreserve(m)
 		if !m.claimed {
 			q.storeReceive(m)
 		}

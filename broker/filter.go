@@ -174,7 +174,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		return all, true, nil
 	}
 
-	q.b.attempts.settle(ctx, q.b)
+	q.b.attempts.sync(ctx, q.b)
 	sel := q.b.condition(&f)
 	for begun := time.Now(); ; {
 		if err := ctx.Err(); err != nil {

@@ -98,7 +98,7 @@ func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
 	if s, ok := x.order.(*standardOrder); ok && m.tenant != nil {
-		s.began(m.tenant, x.inFlight.Len(), resumed)
+		s.flightStarted(m.tenant, x.inFlight.Len(), resumed)
 	}
 }
 
@@ -110,7 +110,7 @@ func (x *index) stopFlight(m *message) {
 	heap.Remove(&x.inFlight, m.index)
 	if s, ok := x.order.(*standardOrder); ok {
 		now := x.broker.clock.now()
-		s.ended(m, now-m.receivedAt, now)
+		s.flightEnded(m, now-m.receivedAt, now)
 	}
 }
 
@@ -123,13 +123,13 @@ func (x *index) remove(m *message) {
 	}
 	delete(x.held, m.key)
 	delete(x.window.early, m.key)
-	x.window.noteRemoved(m.key)
+	x.window.recordRemoved(m.key)
 	x.drop(m)
 	x.broker.marks.drop(m)
 	x.order.forget(m)
 }
 
-func (x *index) keep(m *message) {
+func (x *index) unreserve(m *message) {
 	switch m.leaving = false; {
 	case m.claimed:
 		if x.held[m.key] == m {
@@ -141,7 +141,7 @@ func (x *index) keep(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, with an entry without content, until keep is called.
+// claim reserves a message that is not in memory, with an entry without content, until unreserve is called.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -231,7 +231,7 @@ type window struct {
 // behind reports whether visible messages are missing in memory.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
-func (w *window) noteRemoved(key int64) {
+func (w *window) recordRemoved(key int64) {
 	f := w.filling
 	if f == nil || key <= f.low && !f.due {
 		return
@@ -301,13 +301,13 @@ func (x *index) arriveAhead(s *standardOrder, r *record) {
 		return
 	}
 	if x.window.ahead = r.key; !noisy {
-		x.window.noteEarly(r.key)
+		x.window.recordEarly(r.key)
 		s.add(x.newMessage(r))
 		x.countFresh()
 	}
 }
 
-func (w *window) noteEarly(key int64) {
+func (w *window) recordEarly(key int64) {
 	if w.early == nil {
 		w.early = map[int64]bool{}
 	}
@@ -473,7 +473,7 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 			continue
 		}
 		if f.without != nil && r.due == 0 {
-			x.window.noteEarly(r.key)
+			x.window.recordEarly(r.key)
 		}
 		x.order.add(x.newMessage(r))
 		added++

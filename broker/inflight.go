@@ -36,8 +36,8 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// mostMarks is enough for 160,000 receives a second. Further receives are not marked.
-	mostMarks = 32_768
+	// maxMarks is enough for 160,000 receives a second. Further receives are not marked.
+	maxMarks = 32_768
 )
 
 // encode adds the epoch and a checksum to detect stale and partially written marks.
@@ -63,19 +63,19 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(f, mostMarks*markSize))
+	text, err := io.ReadAll(io.LimitReader(f, maxMarks*markSize))
 	for at := 0; at+markSize <= len(text); at += markSize {
 		if m, ok := decodeMark(text[at:at+markSize], epoch); ok {
 			left = append(left, m)
 		}
 	}
 
-	if err == nil && len(text) < mostMarks*markSize {
-		err = allocate(f, mostMarks*markSize)
+	if err == nil && len(text) < maxMarks*markSize {
+		err = allocate(f, maxMarks*markSize)
 	}
 
 	if err == nil {
-		k.data, err = unix.Mmap(int(f.Fd()), 0, mostMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		k.data, err = unix.Mmap(int(f.Fd()), 0, maxMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
 	return left, err
 }

@@ -43,7 +43,7 @@ func (m *maintenance) runIn(wait time.Duration) {
 }
 
 func (m *maintenance) run() {
-	next, err := m.bite()
+	next, err := m.cleanUp()
 	if isFull(err) {
 		next, err = tidySoon, nil
 	}
@@ -56,7 +56,7 @@ func (m *maintenance) run() {
 	}
 }
 
-func (m *maintenance) bite() (next time.Duration, err error) {
+func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
 		return 0, err

@@ -160,7 +160,7 @@ func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range reserved {
-		q.index.keep(m)
+		q.index.unreserve(m)
 	}
 	q.wakeAfterRemoval(len(reserved))
 }

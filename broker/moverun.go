@@ -230,7 +230,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
 		string(rawJSON(t.Filter)), int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
 	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
-		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number, int64(mostMoveTasks))
+		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number, int64(maxMoveTasks))
 	return err
 }
 

@@ -53,8 +53,8 @@ type MoveTask struct {
 }
 
 const (
-	maxMoveRate   = 500 // messages per second (SQS)
-	mostMoveTasks = 10  // remembered per source (the most that SQS lists)
+	maxMoveRate  = 500 // messages per second (SQS)
+	maxMoveTasks = 10  // remembered per source (the most that SQS lists)
 
 	// countToMove limits the time for counting the matches of a filter.
 	countToMove = 2 * time.Second
@@ -194,9 +194,9 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 		limit = 1
 	}
 
-	if limit < 1 || limit > mostMoveTasks {
+	if limit < 1 || limit > maxMoveTasks {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value for parameter MaxResults is invalid. Reason: You must enter a value between 1 and %d.", mostMoveTasks)
+			"Value for parameter MaxResults is invalid. Reason: You must enter a value between 1 and %d.", maxMoveTasks)
 	}
 	q := b.byARN(source)
 	if q == nil {
@@ -233,7 +233,7 @@ func (l *moveTasks) add(t *moveTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := append(l.bySource[t.source.index.number], t)
-	l.bySource[t.source.index.number] = list[max(0, len(list)-mostMoveTasks):]
+	l.bySource[t.source.index.number] = list[max(0, len(list)-maxMoveTasks):]
 }
 
 func (l *moveTasks) running(source int64) *moveTask {

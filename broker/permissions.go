@@ -11,7 +11,7 @@ import (
 
 const (
 	maxPolicy           = 8192 // bytes (SQS: 8 KiB)
-	mostPermitted       = 7    // actions per permission
+	maxPermittedActions = 7    // actions per permission
 	maxPermissionLabel  = 80
 	policyVersion       = "2008-10-17"
 	policyIDSuffix      = "/SQSDefaultPolicy"
@@ -92,9 +92,9 @@ func checkPermission(label string, accounts, actions []string) error {
 		return errParameter("Label", label,
 			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	if len(actions) > mostPermitted {
+	if len(actions) > maxPermittedActions {
 		return queue.Errorf(queue.CodeOverLimit, "%d Actions were found, maximum allowed is %d.", len(actions),
-			mostPermitted)
+			maxPermittedActions)
 	}
 	if len(actions) == 0 {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter Actions.")
@@ -107,9 +107,9 @@ func checkPermission(label string, accounts, actions []string) error {
 		}
 	}
 
-	isNoDigit := func(c rune) bool { return c < '0' || c > '9' }
+	notDigit := func(c rune) bool { return c < '0' || c > '9' }
 	for _, account := range accounts {
-		if len(account) != 12 || strings.ContainsFunc(account, isNoDigit) {
+		if len(account) != 12 || strings.ContainsFunc(account, notDigit) {
 			return errParameter("PrincipalId", "["+account+"]", "Unable to verify.")
 		}
 	}

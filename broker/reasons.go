@@ -36,7 +36,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	if err != nil {
 		return nil, err
 	}
-	b.attempts.settle(ctx, b)
+	b.attempts.sync(ctx, b)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

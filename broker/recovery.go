@@ -57,23 +57,23 @@ func (b *Broker) reconcile(c *conn) error {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
 	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
-	there := map[int64]*liveQueue{}
+	stored := map[int64]*liveQueue{}
 	for _, q := range found {
-		there[q.index.number] = q
+		stored[q.index.number] = q
 	}
 
 	for _, q := range b.queues.all() {
-		if now := there[q.index.number]; now == nil {
+		if now := stored[q.index.number]; now == nil {
 			// The failed transaction did delete it.
 			q.delete()
 			b.queues.remove(q)
 		} else if err := q.reconcile(c, now); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
-		delete(there, q.index.number)
+		delete(stored, q.index.number)
 	}
 
-	for _, q := range there {
+	for _, q := range stored {
 		if err := q.load(c); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}

@@ -141,7 +141,7 @@ func (r *rescheduling) onCommit(err error) error {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.index.keep(r.m)
+	q.index.unreserve(r.m)
 	if r.found && err == nil {
 		q.index.delays.sub(r.before)
 		if r.to != 0 {

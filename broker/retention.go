@@ -175,7 +175,7 @@ func (s *sweep) hold() {
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {
-			s.q.index.keep(r.m)
+			s.q.index.unreserve(r.m)
 		}
 	}
 	s.rows = nil

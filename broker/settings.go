@@ -240,8 +240,8 @@ func (p *allowPolicy) permits(source string) bool {
 
 const (
 	defaultMaxReceives = 10
-	mostReceives       = 1000
-	mostSources        = 10
+	maxReceivesLimit   = 1000
+	maxSources         = 10
 )
 
 // parseRedrivePolicy parses the attribute; "" means no policy. The count may be a number or a string.
@@ -265,9 +265,9 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	most := defaultMaxReceives
 	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 && text != "null" {
 		var err error
-		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > mostReceives {
+		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > maxReceivesLimit {
 			return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
-				clip(text), mostReceives))
+				clip(text), maxReceivesLimit))
 		}
 	}
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
@@ -304,8 +304,8 @@ func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	switch {
 	case p.Permission != "allowAll" && p.Permission != "denyAll" && !byQueue:
 		return refuse("redrivePermission must be allowAll, denyAll or byQueue.")
-	case byQueue && (len(p.Sources) == 0 || len(p.Sources) > mostSources):
-		return refuse(fmt.Sprintf("byQueue needs 1 to %d sourceQueueArns.", mostSources))
+	case byQueue && (len(p.Sources) == 0 || len(p.Sources) > maxSources):
+		return refuse(fmt.Sprintf("byQueue needs 1 to %d sourceQueueArns.", maxSources))
 	case !byQueue && len(p.Sources) > 0:
 		return refuse("sourceQueueArns goes with byQueue only.")
 	}

@@ -8,17 +8,17 @@ type standardOrder struct {
 	back ring
 	turn bool // the last message came from back
 
-	byID        map[string]*tenant
-	noisy       []*tenant
-	turns       indexed[*tenant] // noisy tenants with messages, by their number in flight
-	parkedFresh int              // fresh messages of noisy tenants
-	given       []*tenant        // tenants that got messages in the current take
-	quietInRow  int              // messages of quiet tenants since the last noisy one
-	busy        recentTime
-	nextCalm    int64 // stamp after which calm checks for inactive tenants
-	rescan      bool  // messages skipped as noisy must be searched for again
-	sweepAt     int
-	mark        int
+	byID           map[string]*tenant
+	noisy          []*tenant
+	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
+	parkedFresh    int              // fresh messages of noisy tenants
+	given          []*tenant        // tenants that got messages in the current take
+	quietInRow     int              // messages of quiet tenants since the last noisy one
+	busy           recentTime
+	nextQuietCheck int64 // stamp after which quietIdleTenants checks for inactive tenants
+	rescan         bool  // messages skipped as noisy must be searched for again
+	sweepAt        int
+	mark           int
 }
 
 func newStandard() *standardOrder {
@@ -81,7 +81,7 @@ func (s *standardOrder) deliverable(int64) bool { return s.quiet() > 0 || s.turn
 func (s *standardOrder) quiet() int { return s.main.n + s.late.n + s.back.n }
 
 func (s *standardOrder) take(t takeRequest) []*message {
-	s.calm(t.complete)
+	s.quietIdleTenants(t.complete)
 	taken := make([]*message, 0, min(t.limit, s.size()+s.back.n))
 	for t.wants(len(taken)) {
 		m := s.next(t.oldOnly)
@@ -93,7 +93,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 			continue
 		}
 		if t.decide(m) == deliverIt {
-			s.gave(m)
+			s.countDelivered(m)
 			taken = append(taken, m)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *standardOrder) next(oldOnly bool) *message {
 	return s.nextQuiet(oldOnly)
 }
 
-func (s *standardOrder) gave(m *message) {
+func (s *standardOrder) countDelivered(m *message) {
 	switch t := m.tenant; {
 	case t != nil && t.noisy != nil:
 		if t.noisy.given == 0 {
@@ -166,8 +166,8 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// became makes a tenant noisy and parks its messages, unless it has been inactive for long.
-func (s *standardOrder) became(t *tenant) {
+// makeNoisy makes a tenant noisy and parks its messages, unless it has been inactive for long.
+func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return
 	}
@@ -184,7 +184,7 @@ func (s *standardOrder) became(t *tenant) {
 	}
 }
 
-func (s *standardOrder) release(t *tenant) {
+func (s *standardOrder) makeQuiet(t *tenant) {
 	n := t.noisy
 	s.parkedFresh -= n.fresh.n
 	for m := n.fresh.pop(); m != nil; m = n.fresh.pop() {

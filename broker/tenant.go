@@ -74,18 +74,18 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// began counts a message in flight; all is the queue's total. Resumed messages make no tenant noisy, because the
+// flightStarted counts a message in flight; all is the queue's total. Resumed messages make no tenant noisy, because the
 // total is incomplete.
-func (s *standardOrder) began(t *tenant, all int, resumed bool) {
+func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
 	if !resumed && t.inFlight >= noisyFlights && float64(t.inFlight) > noisyShare*float64(all) {
-		s.became(t)
+		s.makeNoisy(t)
 	}
 }
 
-// ended counts a message that left flight after a duration.
-func (s *standardOrder) ended(m *message, after, now int64) {
+// flightEnded counts a message that left flight after a duration.
+func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	if len(s.byID) == 0 {
 		return
 	}
@@ -99,27 +99,27 @@ func (s *standardOrder) ended(m *message, after, now int64) {
 	t.busy.add(after, now)
 	s.place(t)
 	if t.busy.at(now) > noisyShare*s.busy.at(now) {
-		s.became(t)
+		s.makeNoisy(t)
 	}
 }
 
-// calm makes tenants quiet that have been inactive or, if memory holds all messages, have none left.
-func (s *standardOrder) calm(complete bool) {
+// quietIdleTenants makes tenants quiet that have been inactive or, if memory holds all messages, have none left.
+func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)
 	if len(s.noisy) > 0 {
 		now = stamp()
 	}
 
-	if len(s.noisy) == 0 || !idle && now < s.nextCalm {
+	if len(s.noisy) == 0 || !idle && now < s.nextQuietCheck {
 		return
 	}
 
-	s.nextCalm = now + time.Minute.Milliseconds()/2
+	s.nextQuietCheck = now + time.Minute.Milliseconds()/2
 	s.noisy = slices.DeleteFunc(s.noisy, func(t *tenant) bool {
 		quiet := complete && t.noisy.index < 0 || t.sentNothing(now)
 		if quiet {
-			s.release(t)
+			s.makeQuiet(t)
 			s.rescan = true
 		}
 		return quiet

@@ -18,14 +18,14 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		return sameError(err, len(changes))
 	}
 
-	errs, older := make([]error, len(changes)), []olderReceipt(nil)
+	errs, unheld := make([]error, len(changes)), []unheldReceipt(nil)
 	live.lock()
 	if err = live.ready(); err == nil {
 		now := live.broker.clock.now()
 		for i, c := range changes {
 			var key int64
 			if key, errs[i] = live.change(c, now); key != 0 {
-				older = append(older, olderReceipt{i, key})
+				unheld = append(unheld, unheldReceipt{i, key})
 			}
 		}
 		live.arm()
@@ -33,7 +33,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 
 	live.mu.Unlock()
 	if err == nil {
-		err = live.broker.answerOlder(older, func(i int, found bool) {
+		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
 			if handle := changes[i].ReceiptHandle; !found {
 				errs[i] = errReceipt(handle, notAvailable)
 			} else if live.index.fifo {
@@ -41,14 +41,14 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 			}
 		})
 	}
-	return answers(errs, err)
+	return entryErrors(errs, err)
 }
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
 // change applies one change. If the message may exist but is not in memory, it returns the key: the message is
 // visible, so the change has no effect. The lock is held.
-func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
+func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheld int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 
 	m := q.index.held[r.key]
 	switch {
-	case m == nil && q.index.mayBeHere(r):
+	case m == nil && q.index.mayExist(r):
 		return r.key, nil
 	case m == nil || m.leaving:
 		return 0, errReceipt(c.ReceiptHandle, notAvailable)

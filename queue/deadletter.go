@@ -73,7 +73,7 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 
 // text encodes the failure as JSON of at most room bytes; false if that is impossible.
 func (f Failure) text(room int) (text string, fits bool) {
-	f.Reason, f.Answer = permitted(f.Reason, maxReason), permitted(f.Answer, maxAnswer)
+	f.Reason, f.Answer = sanitize(f.Reason, maxReason), sanitize(f.Answer, maxAnswer)
 	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -89,14 +89,14 @@ func (f Failure) text(room int) (text string, fits bool) {
 		}
 
 		if shorten != nil { // each byte takes at least one byte in JSON
-			*shorten = permitted(*shorten, max(len(*shorten)-extra, 0))
+			*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
 		}
 	}
 	return "", false
 }
 
-// permitted truncates text to n bytes and replaces characters that SQS refuses and JSON does not escape.
-func permitted(text string, n int) string {
+// sanitize truncates text to n bytes and replaces characters that SQS refuses and JSON does not escape.
+func sanitize(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {
 			return utf8.RuneError

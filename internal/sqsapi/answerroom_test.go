@@ -41,7 +41,7 @@ func TestReceiveTakesMemoryForItsAnswer(t *testing.T) {
 	if !strings.Contains(answer, `"ApproximateReceiveCount":"1"`) || strings.Contains(answer, "second") {
 		t.Errorf("received %d bytes: %.200s", len(answer), answer)
 	}
-	if memory.least != 4<<20-mostAnswered || memory.free != 4<<20 {
+	if memory.least != 4<<20-maxAnswerMemory || memory.free != 4<<20 {
 		t.Errorf("%d bytes were left, and %d are after the answer", memory.least, memory.free)
 	}
 }

@@ -48,23 +48,23 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// inQueueForm converts attributes of a send. The broker validates them; only the choice between string and binary
+// toQueue converts attributes of a send. The broker validates them; only the choice between string and binary
 // fields is checked here, where it is still visible.
-func (l attributeList) inQueueForm() ([]queue.Attribute, error) {
+func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
 	}
 	attributes := make([]queue.Attribute, len(l))
 	for i := range l {
 		var err error
-		if attributes[i], err = l[i].inQueueForm(); err != nil {
+		if attributes[i], err = l[i].toQueue(); err != nil {
 			return nil, err
 		}
 	}
 	return attributes, nil
 }
 
-func (v *messageAttribute) inQueueForm() (queue.Attribute, error) {
+func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 	a := queue.Attribute{Name: v.name, Type: v.DataType}
 	if len(v.StringListValues) > 0 || len(v.BinaryListValues) > 0 {
 		return a, queue.Errorf(queue.CodeUnsupportedOperation,

@@ -235,7 +235,7 @@ func TestF6MessageAttributes(t *testing.T) {
 		letters = append(letters, messageAttribute{name: name, DataType: "String", StringValue: &text})
 	}
 	letters.sort()
-	sorted, err := letters.inQueueForm()
+	sorted, err := letters.toQueue()
 	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int {
 		return strings.Compare(a.Name, b.Name)
 	}) {
@@ -245,7 +245,7 @@ func TestF6MessageAttributes(t *testing.T) {
 		"n": {DataType: "Number.int", StringValue: &text},
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
 		"e": {DataType: "String", StringValue: &empty},
-	}).inQueueForm()
+	}).toQueue()
 	want := []queue.Attribute{{Name: "b", Type: "Binary.gif", Value: "x"}, {Name: "e", Type: "String"},
 		{Name: "n", Type: "Number.int", Value: "v"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -253,7 +253,7 @@ func TestF6MessageAttributes(t *testing.T) {
 	}
 	// JSON can contain null for an attribute; the broker rejects one without a type.
 	null := attributesOf(map[string]*messageAttribute{"a": nil})
-	if got, err := null.inQueueForm(); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
+	if got, err := null.toQueue(); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
 		t.Errorf("null: %v, %v", got, err)
 	}
 	if size := batchSize([]sendEntry{{outgoing: outgoing{MessageBody: "bc", MessageAttributes: null}}}); size != 3 {
@@ -277,7 +277,7 @@ func TestF6MessageAttributes(t *testing.T) {
 			"Message attribute list values in SendMessage operation are not supported."},
 	}
 	for _, test := range tests {
-		_, err := attributesOf(map[string]*messageAttribute{"a": &test.value}).inQueueForm()
+		_, err := attributesOf(map[string]*messageAttribute{"a": &test.value}).toQueue()
 		if codeOf(err) != test.code || err.Error() != test.text {
 			t.Errorf("%s: %v, want %s %q", test.name, err, test.code, test.text)
 		}

@@ -65,8 +65,8 @@ type Memory interface {
 const (
 	// copies is the number of copies of a response in memory: messages, encoded text, and its previous buffer.
 	copies = 3
-	// mostAnswered is the maximum memory of one receive.
-	mostAnswered = copies * (queue.ReceiveBytes + maxMessage)
+	// maxAnswerMemory is the maximum memory of one receive.
+	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
 
 // answerRoom is the memory reserved for one receive.
@@ -77,10 +77,10 @@ type answerRoom struct {
 
 // Acquire reserves the maximum that a receive can need.
 func (a *answerRoom) Acquire(ctx context.Context) error {
-	if err := a.memory.Acquire(ctx, mostAnswered); err != nil {
+	if err := a.memory.Acquire(ctx, maxAnswerMemory); err != nil {
 		return err
 	}
-	a.held = mostAnswered
+	a.held = maxAnswerMemory
 	return nil
 }
 

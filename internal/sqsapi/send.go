@@ -93,7 +93,7 @@ func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
 		for j := range entries[i].MessageAttributes {
-			a, _ := entries[i].MessageAttributes[j].inQueueForm() // errors are reported later
+			a, _ := entries[i].MessageAttributes[j].toQueue() // errors are reported later
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 	}
@@ -106,12 +106,12 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
 	}
-	attributes, err := o.MessageAttributes.inQueueForm()
+	attributes, err := o.MessageAttributes.toQueue()
 	if err != nil {
 		return message, answer, err
 	}
 
-	system, err := o.MessageSystemAttributes.inQueueForm()
+	system, err := o.MessageSystemAttributes.toQueue()
 	if err == nil {
 		err = checkTraceHeader(system)
 	}

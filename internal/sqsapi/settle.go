@@ -181,7 +181,7 @@ func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 
 	for i := range entries {
 		id := E(&entries[i]).entryID()
-		if id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, isNoIDCharacter) {
+		if id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, notInEntryID) {
 			return queue.Errorf(queue.CodeInvalidBatchEntryID,
 				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d "+
 					"letters long.", maxEntryID)
@@ -195,7 +195,7 @@ func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	return nil
 }
 
-func isNoIDCharacter(c rune) bool {
+func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
