@@ -265,7 +265,7 @@ func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
 	w.tail = r.key
-	delayed := r.due != 0 && r.due > x.broker.clock.floor(x.broker.clock.now())
+	delayed := r.due != 0 && r.due > x.broker.clock.nowMilli()
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
@@ -385,12 +385,7 @@ func (x *index) nextFill() *fill {
 		return nil
 	}
 
-	w.filling = &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
-		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
-		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
-		now: x.broker.clock.floor(x.broker.clock.now()),
-	}
+	w.filling = x.newFill(capacity)
 	return w.filling
 }
 
@@ -408,10 +403,19 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 	if s.size() == 0 || capacity == 0 || capacity < s.quiet()/4 || low >= w.tail && !late {
 		return nil
 	}
+	f := x.newFill(capacity)
+	f.low, f.high = low, min(w.tail, low+aheadKeys)
+	f.without, f.due = s.noisyIDs(), late
+	return f
+}
+
+func (x *index) newFill(capacity int) *fill {
+	w := &x.window
 	return &fill{
 		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
-		floor: x.low(), low: low, high: min(w.tail, low+aheadKeys), tail: w.tail, without: s.noisyIDs(),
-		due: late, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen, now: x.broker.clock.floor(x.broker.clock.now()),
+		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
+		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
+		now: x.broker.clock.nowMilli(),
 	}
 }
 

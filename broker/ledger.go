@@ -108,9 +108,9 @@ func (b *Broker) TotalLedger() Ledger {
 	for _, q := range b.queues.all() {
 		q.lock()
 		total.add(&q.index.counters)
-		inFlight = inFlight + q.index.inFlight.Len()
-		delayed = delayed + q.index.delays.delayed
-		damaged = damaged + q.index.damaged
+		inFlight += q.index.inFlight.Len()
+		delayed += q.index.delays.delayed
+		damaged += q.index.damaged
 		q.mu.Unlock()
 	}
 	return total.ledger(inFlight, delayed, damaged)
@@ -142,7 +142,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		if err == nil {
 			// Other delayed messages became visible after they, or an older message, were sent.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
-				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.floor(q.broker.clock.now()), low)
+				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		}
 		return err
 	})

@@ -129,7 +129,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
 	defer q.mu.Unlock()
-	now := q.broker.clock.floor(q.broker.clock.now())
+	now := q.broker.clock.nowMilli()
 	for _, r := range rows {
 		held := q.index.held[r.key]
 		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.index.fifo && m.behind[r.group]

@@ -3,14 +3,14 @@ package broker
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"tendril/queue"
 )
@@ -120,7 +120,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		if err := b.checkMoveTask(q, &req); err != nil {
 			return err
 		}
-		t := &moveTask{source: q, id: newTaskID(), ended: make(chan struct{})}
+		t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
 		q.lock()
 		t.high = req.Filter.reach(q.index.number, makeKey(q.index.number, q.index.counters.next-1))
 		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible, StartedAt: date(stamp())}
@@ -267,11 +267,4 @@ func (t *moveTask) end(status MoveStatus, reason string) {
 		t.Status, t.FailureReason = status, reason
 		close(t.ended)
 	}
-}
-
-func newTaskID() string {
-	var raw [16]byte
-	_, _ = rand.Read(raw[:]) // never fails
-	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
 }

@@ -238,5 +238,5 @@ func (q *liveQueue) loadDelays(c *conn) error {
 	q.index.delays = delays{}
 	return c.query(func(row row) { q.index.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages
 		WHERE id >> 40 = ? AND due > ? AND id > ? AND id <= ? GROUP BY due`,
-		q.index.number, q.broker.clock.floor(q.broker.clock.now()), q.index.low(), q.index.last())
+		q.index.number, q.broker.clock.nowMilli(), q.index.low(), q.index.last())
 }

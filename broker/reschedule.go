@@ -76,8 +76,8 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	case delay > 0:
 		// The new serial invalidates earlier receipt handles, like an uncounted receive.
 		q.index.order.withdraw(m)
-		m.count = m.count + 1
-		m.unread = m.unread + 1
+		m.count++
+		m.unread++
 		m.uncounted = true
 		m.epoch = q.broker.epoch
 		m.receivedAt = now
@@ -130,7 +130,7 @@ func (r *rescheduling) apply(t *tx) error {
 
 	// It stays scheduled, for now at the earliest.
 	if r.sent = r.to; r.to == 0 {
-		r.sent = r.q.broker.clock.floor(r.q.broker.clock.now())
+		r.sent = r.q.broker.clock.nowMilli()
 	}
 
 	_, err = t.c.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)

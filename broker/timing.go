@@ -28,6 +28,9 @@ func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(ti
 
 func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
 
+// nowMilli returns the current time in Unix milliseconds, rounded down.
+func (c clock) nowMilli() int64 { return c.floor(c.now()) }
+
 // stamp returns the wall-clock time in Unix milliseconds, for retention and for times that users see.
 func stamp() int64 { return time.Now().UnixMilli() }
 
