@@ -11,7 +11,7 @@ import (
 
 // References to the dead-letter queue, a dead letter's source and a move's destination survive a start with another
 // account or region.
-func TestReferencesOutlastAnotherAccountAndRegion(t *testing.T) {
+func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestReferencesOutlastAnotherAccountAndRegion(t *testing.T) {
 	})
 }
 
-func TestOwnerNeedNotWaitForADeletedQueue(t *testing.T) {
+func TestEnsureQueueDoesNotWaitAfterADeletion(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, &Options{})
 	create(t, b, "dead", nil)

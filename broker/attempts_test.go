@@ -260,7 +260,7 @@ func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 }
 
 // The last attempt may be recorded after the next receive has dead-lettered the message.
-func TestAttemptFollowsAMessageThatWasMoved(t *testing.T) {
+func TestAttemptFollowsAMovedMessage(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
 	q := withDeadLetters(t, b)
@@ -298,7 +298,7 @@ func TestAttemptBeforeAPurgeIsNotKept(t *testing.T) {
 	})
 }
 
-func TestPurgeAndExpiryTakeAttemptsAlong(t *testing.T) {
+func TestPurgeAndExpiryRemoveAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 }
 
 // While another process reads, as a backup does, the log cannot restart. The writer continues and restarts it later.
-func TestReaderOfAnotherProcessDoesNotHoldUpTheWriter(t *testing.T) {
+func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := openDir(t, dir, quiet())
@@ -157,7 +157,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 }
 
 // The data directory is not written to.
-func TestWhatIsNoBackupIsRefused(t *testing.T) {
+func TestRestoreRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
 	source := t.TempDir()
@@ -202,7 +202,7 @@ func TestWhatIsNoBackupIsRefused(t *testing.T) {
 }
 
 // The copy has the same damage as the source.
-func TestBackupOfADamagedMessageSaysSo(t *testing.T) {
+func TestBackupReportsDamagedMessages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := openDir(t, dir, quiet())

@@ -164,7 +164,7 @@ func copyDir(t interface{ Fatal(...any) }, from, to string) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestStandardWay(t *testing.T) {
+func TestStandardQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
@@ -185,7 +185,7 @@ func TestStandardWay(t *testing.T) {
 	}
 }
 
-func TestFIFOWay(t *testing.T) {
+func TestFIFOQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})

@@ -53,7 +53,7 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 }
 
-func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
+func TestOpenDoesNotWaitForACheckpoint(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
 	t.Cleanup(func() { os.RemoveAll(dir) }) // after the broker is closed

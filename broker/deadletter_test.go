@@ -71,7 +71,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 	}
 }
 
-func TestDeadLetterWantsTheNewestReceipt(t *testing.T) {
+func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	dead := create(t, b, "dead", nil)

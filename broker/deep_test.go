@@ -116,7 +116,7 @@ func TestDeepFIFO(t *testing.T) {
 }
 
 // Receives look past locked groups only within the window, and continue once a group is unlocked.
-func TestLookAhead(t *testing.T) {
+func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
 	small := defaultLimits()
@@ -166,7 +166,7 @@ func TestLargeBodies(t *testing.T) {
 }
 
 // Concurrent sends, receives and administration, for the race detector and the ledger.
-func TestAllAtOnce(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "dead", nil)

@@ -213,7 +213,7 @@ func TestEveryCallFails(t *testing.T) {
 }
 
 // A receive that could not be stored is stored later: a restart knows its deadline and receive count.
-func TestReceivesAreWrittenOnceTheDiskTakesThem(t *testing.T) {
+func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -118,7 +118,7 @@ func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	}
 }
 
-func TestWithdrawnMessageIsNotGivenOut(t *testing.T) {
+func TestWithdrawnMessageIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int64{1, 2, 3} {
 		f := newFIFOKeys()
@@ -136,7 +136,7 @@ func TestWithdrawnMessageIsNotGivenOut(t *testing.T) {
 	}
 }
 
-func TestDelayedGroupsBecomeReadyInTheOrderOfTheirDelays(t *testing.T) {
+func TestDelayedGroupsBecomeReadyInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	for key, due := range map[int64]int64{1: 20, 2: 10, 3: 30, 4: 20} {
@@ -231,7 +231,7 @@ func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
 }
 
 // After a reset, empty groups keep their turn until all messages have been read again.
-func TestTurnsAreKeptWhileMessagesAreReadAgain(t *testing.T) {
+func TestTurnsAreKeptWhileMessagesAreReread(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("a", 1, 2)
@@ -261,7 +261,7 @@ func TestTurnsAreKeptWhileMessagesAreReadAgain(t *testing.T) {
 	}
 }
 
-func TestCompleteForgetsGroupsWithoutMessages(t *testing.T) {
+func TestCompleteRemovesEmptyGroups(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("empty", 1)

@@ -106,8 +106,8 @@ func TestFilterSelectsMessages(t *testing.T) {
 	})
 }
 
-// TestCountEndsInTime counts more rows than one read covers, with no time for a second read.
-func TestCountEndsInTime(t *testing.T) {
+// TestCountStopsAtItsTimeLimit counts more rows than one read covers, with no time for a second read.
+func TestCountStopsAtItsTimeLimit(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
 	const n = browseChunk + 500
@@ -163,7 +163,7 @@ func TestMoveTaskWithAFilterLeavesTheOthers(t *testing.T) {
 }
 
 // The broker is closed during a rate-limited deletion.
-func TestFilteredTaskGoesOnAfterARestart(t *testing.T) {
+func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		b := openDir(t, dir, nil)
@@ -247,7 +247,7 @@ func BenchmarkFilteredDeadLetters(b *testing.B) {
 	}
 }
 
-func TestActsUpToAPlaceLeaveLaterMessages(t *testing.T) {
+func TestMoveAndPurgeThroughLeaveLaterMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
 		work, dead := deadLetters(t, b, 3)

@@ -211,7 +211,7 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 }
 
 // Only complete marks of the same epoch count.
-func TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount(t *testing.T) {
+func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {
 	t.Parallel()
 	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}
 	text := m.encode(4)

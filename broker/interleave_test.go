@@ -26,7 +26,7 @@ func blockWriter(t *testing.T, b *Broker) (release func()) {
 }
 
 // If two operations remove the same message concurrently, it is counted once.
-func TestActsMeet(t *testing.T) {
+func TestConcurrentRemovalsCountOnce(t *testing.T) {
 	t.Parallel()
 	type stage struct {
 		b          *Broker
@@ -125,7 +125,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 }
 
 // A committed but unacknowledged message is invisible to readers of rows.
-func TestARowCountsOnceItIsPublished(t *testing.T) {
+func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

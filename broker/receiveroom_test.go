@@ -19,7 +19,7 @@ func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
 // A receive returns fewer messages and keeps memory for these, even after reopening. Without memory it returns
 // nothing.
-func TestReceiveWithRoomStopsAtItsBytes(t *testing.T) {
+func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string

@@ -9,7 +9,7 @@ import (
 )
 
 // A redriven message starts afresh, no longer a dead letter and with attempts from one; the receive count continues.
-func TestRedrivenMessageBeginsAnew(t *testing.T) {
+func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := openDir(t, dir, nil)

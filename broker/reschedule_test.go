@@ -68,7 +68,7 @@ func TestRescheduleMakesAMessageInFlightVisible(t *testing.T) {
 	})
 }
 
-func TestRescheduleDelaysAMessageThatWaits(t *testing.T) {
+func TestRescheduleDelaysAVisibleMessage(t *testing.T) {
 	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
 		b := openDir(t, dir, nil)
 		q := create(t, b, name, attributes)
@@ -103,7 +103,7 @@ func TestRescheduleDelaysAMessageThatWaits(t *testing.T) {
 	})
 }
 
-func TestRescheduleHidesAMessageThatCameBack(t *testing.T) {
+func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
 		b := openDir(t, dir, nil)
 		q := create(t, b, name, attributes)
@@ -169,7 +169,7 @@ func TestRescheduledMessageIsNotReceived(t *testing.T) {
 	})
 }
 
-func TestRescheduleRefusesWhatIsNotThere(t *testing.T) {
+func TestRescheduleRefusesMissingMessages(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
 	sent := send(t, q, body("a")...)
@@ -188,7 +188,7 @@ func TestRescheduleRefusesWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestReplaceSendsOneMessageForAnother(t *testing.T) {
+func TestReplaceMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
 		work, dead := deadLetters(t, b, 2)
@@ -219,7 +219,7 @@ func TestReplaceSendsOneMessageForAnother(t *testing.T) {
 }
 
 // The replacement is dropped as a FIFO duplicate.
-func TestReplaceKeepsWhatADuplicateWouldReplace(t *testing.T) {
+func TestReplaceByADuplicateKeepsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
 		q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})

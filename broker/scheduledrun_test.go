@@ -215,7 +215,7 @@ func TestEnqueueRefusals(t *testing.T) {
 }
 
 // If many enqueue the same run at once, all get the same message, even within one transaction.
-func TestOneRunOfMany(t *testing.T) {
+func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
@@ -248,7 +248,7 @@ func TestOneRunOfMany(t *testing.T) {
 }
 
 // A run is not recorded if its queue was deleted before the commit.
-func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
+func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
@@ -387,7 +387,7 @@ func compareRuns(t *testing.T, b *Broker) {
 }
 
 // Each new run deletes a few expired ones.
-func TestOldRunsAreForgotten(t *testing.T) {
+func TestExpiredRunsAreDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

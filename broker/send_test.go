@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-func TestSizeIsThatOfBodyAndAttributes(t *testing.T) {
+func TestSizeCountsBodyAndAttributes(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)

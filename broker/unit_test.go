@@ -256,7 +256,7 @@ func TestClockIgnoresWallSteps(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestWaiters(t *testing.T) {
 	t.Parallel()
 	var l waiters
 	a, b, c := l.join(), l.join(), l.join()
@@ -340,7 +340,7 @@ func lowOf(r *diskGuard) (low, just bool) {
 	return err == errFull, just
 }
 
-func TestRoom(t *testing.T) {
+func TestDiskGuard(t *testing.T) {
 	t.Parallel()
 	r := newDiskGuard(t.TempDir(), quiet().Logger)
 	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {

@@ -18,7 +18,7 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 
 // A message returned unread was not received, even after a restart. A later receipt handle stays valid although the
 // receive count is below its serial.
-func TestUnreadHoldsOverARestart(t *testing.T) {
+func TestUnreadSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := openDir(t, dir, nil)

@@ -327,7 +327,7 @@ func TestFakeRedeliver(t *testing.T) {
 	})
 }
 
-func TestFakeForgetsSettledMessages(t *testing.T) {
+func TestFakeRemovesSettledMessages(t *testing.T) {
 	inBubble(t, nil, func(f fakeHarness) {
 		for range 300 {
 			f.send("")

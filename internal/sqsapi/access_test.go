@@ -355,7 +355,7 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 
 // A program on the port of a stopped tendril serve does not get the token, nor does an older version, unless trusted
 // explicitly.
-func TestRegistryTokenGoesToNoImpostor(t *testing.T) {
+func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
 	var got atomic.Value

@@ -31,7 +31,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 func (s *stalled) Close() error { return nil }
 
 // A body announced with 6 MB gets a buffer of that size only once memory is available.
-func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
+func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)
 	server := httplimit.NewBodies(length, MaxBody).Handler(h)

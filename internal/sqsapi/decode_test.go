@@ -106,7 +106,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 }
 
 // The contents of strings, even after an escaped quotation mark, do not count.
-func TestBoundsPassOverStrings(t *testing.T) {
+func TestLimitsIgnoreStrings(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
 		`\\\"` + strings.Repeat("{", 2*maxDepth), strings.Repeat(",", maxValues+1)} {
@@ -312,7 +312,7 @@ func checkSameAsLibrary(t *testing.T, body []byte, action action) {
 	}
 }
 
-func TestDecodeIsThatOfTheStandardLibrary(t *testing.T) {
+func TestDecodeMatchesTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	table := sqsActions()
 	for _, test := range decodeCases() {

@@ -136,7 +136,7 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 }
 
 // The hand-written encoders match the standard one.
-func TestAnswersAreThoseOfTheStandardEncoder(t *testing.T) {
+func TestEncodersMatchTheStandardEncoder(t *testing.T) {
 	t.Parallel()
 	full := accepted{"body", "attributes", "system", "id", "1"}
 	least := accepted{MD5OfMessageBody: "body", MessageID: "id"}

@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func TestPageGoesOnWhereItsQueueWas(t *testing.T) {
+func TestPageContinuesAfterADeletedQueue(t *testing.T) {
 	t.Parallel()
 	one := 1
 	_, next, err := (&pageRequest{&one, ""}).page([]string{"a", "b", "c"})
