@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// spoil changes a stored body like a disk fault.
+// spoil corrupts a stored body as a disk fault would.
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
 	c, err := openOther(filepath.Join(dir, databaseName))

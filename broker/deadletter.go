@@ -73,9 +73,10 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan fills in the new row. ID, content and receive count stay, and the count that triggers redrive restarts.
-// Dead-lettering from a standard queue keeps the sent time, so that retention continues. Other moves start afresh;
-// unless the target is a dead-letter queue, the message is no longer a dead letter and has not been received.
+// plan fills in the new row. ID, content and receive count are kept, and the count for redrive restarts.
+// Dead-lettering from a standard queue keeps the sent time, so that retention continues; other moves reset it. A
+// message moved to a queue that is not a dead-letter queue is no longer a dead letter, and counts as not received
+// yet.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old

@@ -73,11 +73,11 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may exist: the receipt predates the last opening of the
-// store and its receive was not stored. The message is then visible. The lock is held.
+// mayExist reports whether a message that is not in memory may exist, because the receipt predates the last opening
+// of the store and its receive was not stored. The message is then visible. The lock is held.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
-// unheldReceipt is such a receipt.
+// unheldReceipt is the receipt of a message that is not in memory.
 type unheldReceipt struct {
 	entry int
 	key   int64

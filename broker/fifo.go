@@ -18,7 +18,7 @@ type fifoOrder struct {
 	fresh   int
 	newest  int64
 	given   int64 // number of deliveries from any group
-	partial bool  // reset, and not all messages have been read again
+	partial bool  // some messages have not been reread since a reset
 }
 
 type group struct {
@@ -28,10 +28,10 @@ type group struct {
 	heap     *indexed[*group] // the heap that holds it; nil while locked or empty
 	index    int
 
-	// The turn: behind groups whose first message has a key up to behind; ties are ordered by given, which is 0 for a
-	// group without a delivery.
+	// A group's turn is behind groups whose first message has a key up to behind. given breaks ties, and is 0 before
+	// the first delivery.
 	behind, given int64
-	lastGiven     int64 // given at the last delivery, until the next turn is known; then 0
+	lastGiven     int64 // value of given at the last delivery; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {

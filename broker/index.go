@@ -12,7 +12,7 @@ type index struct {
 	number   int64
 	fifo     bool
 	counters counters           // as committed
-	cutoff   int64              // stamp: the sweep owns fresh messages sent before this
+	cutoff   int64              // stamp before which fresh messages belong to the sweep
 	held     map[int64]*message // received before, leaving or damaged
 	damaged  int
 	order    deliveryOrder
@@ -218,13 +218,13 @@ type window struct {
 	ahead        int64 // key; below cursor if nothing was read ahead
 	// early holds the keys of messages read ahead.
 	early map[int64]bool
-	// Delayed messages are read in order of due and key; these are the last ones read.
+	// Delayed messages are read in order of due and key. These are the due and key of the last one read.
 	dueAt, dueKey int64
 	dueSeen       int // how often delays ended
 	dueRead       int // the dueSeen up to which all messages were read
 	generation    int // incremented by each reset; fills of earlier generations are discarded
 	filling       *fill
-	stale         bool // reset and not filled since: fresh messages must wait for the received ones before them
+	stale         bool // not filled since a reset: fresh messages must wait for earlier received ones
 	size          int  // fresh messages, as last counted in memory
 }
 

@@ -116,8 +116,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of a queue's oldest message, or 0. The age of a moved message starts at its arrival, of a
-// scheduled one when it becomes visible.
+// OldestAge returns the age of a queue's oldest message, or 0 if it is empty. A moved message's age starts at its
+// arrival, and a scheduled message's when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

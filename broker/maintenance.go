@@ -27,8 +27,8 @@ type maintenance struct {
 	vacuumed   bool // pages were freed since the last checkpoint
 
 	commits        int   // since the broker was opened
-	logPages       int64 // log length at which to checkpoint by default
-	nextCheckpoint int64 // log length at which the next checkpoint is due
+	logPages       int64 // default log length that triggers a checkpoint
+	nextCheckpoint int64 // log length that triggers the next checkpoint
 	lastPages      int64
 }
 

@@ -23,7 +23,7 @@ type mover struct {
 	task   *moveTask
 	meant  condition
 	cursor int64
-	behind map[string]bool // FIFO: groups in which a message stayed, and so the following ones
+	behind map[string]bool // FIFO: groups with a message that stays, so that later ones stay too
 	// unknown means that messages stayed because they have no source queue.
 	unknown bool
 }
@@ -124,7 +124,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable returns the visible rows; on a FIFO queue, without those behind a message that stays.
+// movable returns the visible rows. On a FIFO queue it omits rows behind a message that stays.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()

@@ -95,7 +95,7 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// The currently visible messages are moved like by [Broker.Move]. The task resumes after a restart. Errors:
+// It moves the currently visible messages as [Broker.Move] does, and resumes after a restart. Errors:
 // ResourceNotFound for a missing queue; InvalidParameterValue for a bad rate, a source that is not a dead-letter
 // queue, a destination of the other type, and, wrapping [ErrMoveRunning], if the source has a running task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {

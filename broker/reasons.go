@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// ReasonGroup is the messages of a queue whose last attempts failed for the same reason.
+// ReasonGroup is a group of messages in a queue that last failed for the same reason.
 type ReasonGroup struct {
 	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
 	// customer #". It is "" for messages without attempts.

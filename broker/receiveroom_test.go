@@ -17,7 +17,7 @@ type testRoom struct {
 func (r *testRoom) Acquire(context.Context) error { return r.err }
 func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
-// A receive returns fewer messages and keeps memory for these, even after reopening. Without memory it returns
+// A receive returns fewer messages and keeps memory only for these, even after a restart. Without memory it returns
 // nothing.
 func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to a clock reading; rejected ones stay listed. The lock is held.
+// submitReceives submits the receives up to a clock reading. Receives that the writer rejects stay listed. The lock
+// is held.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message

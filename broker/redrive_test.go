@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// A redriven message starts afresh, no longer a dead letter and with attempts from one; the receive count continues.
+// A redriven message is no longer a dead letter and counts attempts from one, but keeps its receive count.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -114,7 +114,7 @@ func (s *script) open() {
 	s.b = b
 }
 
-// options separates words of the form name=value.
+// options splits off words of the form name=value.
 func options(words []string) (opts map[string]string, rest []string) {
 	opts = map[string]string{}
 	for _, w := range words {

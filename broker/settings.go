@@ -324,7 +324,7 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// relocateRedrivePolicy updates the target of a stored redrive policy like own.
+// relocateRedrivePolicy converts the target of a stored redrive policy with own.
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {

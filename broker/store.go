@@ -115,8 +115,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is missing in format 5 and in early files of format 6, which work without it; hence the unchanged
-// format number.
+// taskStartsSchema is missing in format 5 and in early files of format 6. These work without it, so the format number
+// is unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL

@@ -83,8 +83,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit queues a request. The writer sends the result to done, unless nil. submit fails if the broker is closed or
-// the store has failed.
+// submit queues a request. The writer sends the result to done, unless done is nil. submit fails if the broker is
+// closed or the store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -69,8 +69,8 @@ type Result struct {
 	RetryAfter time.Duration // from Retry-After or the app's instruction; 0 if absent
 	// Instruction overrides the default action for the outcome.
 	Instruction Instruction
-	// Unsent: the delivery Failed because of the message itself before any of it was sent (an invalid path, a body
-	// that cannot be fetched or is too large).
+	// Unsent: the delivery failed before any of the message was sent, because of the message itself (an invalid path,
+	// a body that cannot be fetched or is too large).
 	Unsent bool
 	// Fault: a function returned an error or exceeded its time limit, although Status does not show it. It
 	// corresponds to status 500 over HTTP.

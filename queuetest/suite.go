@@ -20,8 +20,8 @@ type Suite struct {
 	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
 	// run in this process. Without it, checks that take minutes are skipped.
 	Virtual bool
-	// Differs maps the checks that the server is known to fail to its actual behavior. They still run, are reported
-	// as skipped, and fail the suite if they pass.
+	// Differs maps checks that the server is known to fail to its actual behavior. They still run, are reported as
+	// skipped, and fail the suite if they pass.
 	Differs map[string]string
 	// Repeats allows concurrent receives of a standard queue to return the same message, as SQS may do
 	// ("at-least-once delivery"), but never to miss one.

@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// authorize checks the caller's right to an action on a queue; name is "" for actions without a queue. It does not
-// reveal whether a queue exists to a caller without rights.
+// authorize checks the caller's right to call an action on a queue; name is "" for actions without a queue. A caller
+// without rights does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {

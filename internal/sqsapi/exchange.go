@@ -104,7 +104,7 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// run runs an action, which may wait for long, and replies. Thousands of long polls may hold this stack.
+// run runs an action, which may wait, and replies. There may be thousands of long polls, so its stack must be small.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()

@@ -94,8 +94,8 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	return h
 }
 
-// Stop ends the wait of all ReceiveMessage calls, now and in the future. Everything else is still served. It may be
-// called more than once.
+// Stop ends the waits of current and future ReceiveMessage calls. Everything else is still served. It may be called
+// more than once.
 func (h *Handler) Stop() { h.stop() }
 
 // ServeHTTP serves one request. It returns status 403 if a web page could have caused the request, or if the Host
@@ -162,7 +162,7 @@ func asQueueError(err error) *queue.Error {
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
 		Handler: h,
-		// Against slow requests.
+		// Both stop slow requests.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		// Counts from the end of the header: body (30 s), longest poll (20 s) and reply.

@@ -193,7 +193,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// sameHead counts the leading values with the same next name part.
+// sameHead returns the number of leading values whose next name part is head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
