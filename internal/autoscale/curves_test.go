@@ -57,8 +57,8 @@ func wave(low, high float64, length time.Duration) func(time.Duration, *rand.Ran
 	}
 }
 
-// shaken adds noise to a load.
-func shaken(load func(time.Duration, *rand.Rand) float64, spread float64) func(time.Duration, *rand.Rand) float64 {
+// withNoise adds noise to a load.
+func withNoise(load func(time.Duration, *rand.Rand) float64, spread float64) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, r *rand.Rand) float64 { return load(t, r) * (1 + spread*r.NormFloat64()) }
 }
 
@@ -110,7 +110,7 @@ func curves() []curve {
 		add(curve{family: "a day's wave", length: day, load: wave(0.2, high, day), turns: 1})
 		add(curve{family: "a ramp", length: 5 * time.Hour, load: ramp(high, 90*time.Minute, 60*time.Minute, 90*time.Minute),
 			turns: 1})
-		add(curve{family: "a noisy load", length: 6 * time.Hour, load: shaken(steady(high/2), 0.3), turns: 0})
+		add(curve{family: "a noisy load", length: 6 * time.Hour, load: withNoise(steady(high/2), 0.3), turns: 0})
 		add(curve{family: "readings get lost", length: 12 * time.Hour, load: wave(0.2, high, 6*time.Hour), turns: 3,
 			missing: func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
 				dark := t%(3*time.Hour) < 12*time.Minute
@@ -160,7 +160,7 @@ func fleetCurves() []curve {
 				}
 				all = append(all, c)
 			}
-			add(curve{family: "steady", length: 12 * time.Hour, load: shaken(steady(high/2), 0.1)})
+			add(curve{family: "steady", length: 12 * time.Hour, load: withNoise(steady(high/2), 0.1)})
 			add(curve{family: "diurnal", length: 2 * day, load: wave(low, high, day), turns: 3})
 			add(curve{family: "spikes", length: 12 * time.Hour, load: steady(low), turns: 7,
 				burst: func(t time.Duration) float64 { // 15 minutes' work of the largest fleet

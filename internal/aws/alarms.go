@@ -68,15 +68,15 @@ type AlarmState struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// repeated enables retries for idempotent calls.
-func repeated(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
+// withRetries enables retries for idempotent calls.
+func withRetries(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
 
 // Alarms returns the metric alarms with a name prefix, sorted by name.
 func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmState, err error) {
 	in := &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
 		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
-		page, err := c.api.get().DescribeAlarms(ctx, in, repeated)
+		page, err := c.api.get().DescribeAlarms(ctx, in, withRetries)
 		if err != nil {
 			return nil, c.alarmError(ctx, "DescribeAlarms", err)
 		}
@@ -137,14 +137,14 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 		in.Tags = append(in.Tags, types.Tag{Key: sdk.String(key), Value: sdk.String(tags[key])})
 	}
 
-	_, err := c.api.get().PutMetricAlarm(ctx, in, repeated)
+	_, err := c.api.get().PutMetricAlarm(ctx, in, withRetries)
 	return c.alarmError(ctx, "PutMetricAlarm", err)
 }
 
 // DeleteAlarms deletes alarms by name and ignores missing ones.
 func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 	for some := range slices.Chunk(names, maxDeleted) {
-		_, err := c.api.get().DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, repeated)
+		_, err := c.api.get().DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, withRetries)
 		if err = c.alarmError(ctx, "DeleteAlarms", err); err != nil && !isMissing(err) {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 
 // AlarmTags returns an alarm's tags.
 func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]string, error) {
-	out, err := c.api.get().ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn}, repeated)
+	out, err := c.api.get().ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn}, withRetries)
 	if err != nil {
 		return nil, c.alarmError(ctx, "ListTagsForResource", err)
 	}
@@ -167,7 +167,7 @@ func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]stri
 
 // Dashboard returns a dashboard's JSON body, or "" if it does not exist.
 func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error) {
-	out, err := c.api.get().GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, repeated)
+	out, err := c.api.get().GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, withRetries)
 	if err = c.alarmError(ctx, "GetDashboard", err); err != nil {
 		if isMissing(err) {
 			return "", nil
@@ -180,14 +180,14 @@ func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error)
 // PutDashboard creates or replaces a dashboard.
 func (c *CloudWatch) PutDashboard(ctx context.Context, name, body string) error {
 	in := &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: &body}
-	_, err := c.api.get().PutDashboard(ctx, in, repeated)
+	_, err := c.api.get().PutDashboard(ctx, in, withRetries)
 	return c.alarmError(ctx, "PutDashboard", err)
 }
 
 // DeleteDashboard deletes a dashboard if it exists.
 func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 	_, err := c.api.get().DeleteDashboards(ctx, &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}},
-		repeated)
+		withRetries)
 	if err = c.alarmError(ctx, "DeleteDashboards", err); isMissing(err) {
 		return nil
 	}

@@ -51,7 +51,7 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, "Auto Scaling"); err != nil {
 		return nil, err
 	}
-	return &AutoScaling{service, hold(api)}, nil
+	return &AutoScaling{service, newClient(api)}, nil
 }
 
 // GroupOf returns the name of an instance's group.

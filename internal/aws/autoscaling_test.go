@@ -48,7 +48,7 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 	t.Cleanup(a.Close)
 	o := a.api.get().Options()
 	o.Retryer = sdk.NopRetryer{} // no retry delays
-	a.api = hold(autoscaling.New(o))
+	a.api = newClient(autoscaling.New(o))
 	return a
 }
 

@@ -9,6 +9,6 @@ type client[T any] struct {
 	pointer unsafe.Pointer // *T
 }
 
-func hold[T any](c *T) client[T] { return client[T]{unsafe.Pointer(c)} }
+func newClient[T any](c *T) client[T] { return client[T]{unsafe.Pointer(c)} }
 
 func (c client[T]) get() *T { return (*T)(c.pointer) }

@@ -61,7 +61,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, "the CloudWatch client"); err != nil {
 		return nil, err
 	}
-	return &CloudWatch{service, hold(api)}, nil
+	return &CloudWatch{service, newClient(api)}, nil
 }
 
 // PutMetricData publishes up to 1000 values in one call without retries.

@@ -57,7 +57,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	}
 
 	for len(out) > 0 {
-		n := fitting(out)
+		n := batchLength(out)
 		sent, err := d.sibling(to).Send(ctx, out[:n])
 		for i, place := range places[:n] {
 			if errs[place] = err; err == nil {
@@ -73,8 +73,8 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// fitting returns the number of messages, at least one, that fit into one call.
-func fitting(msgs []queue.Outgoing) int {
+// batchLength returns the number of messages, at least one, that fit into one call.
+func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {
 		if size += msgs[i].Size(); size > queue.MaxMessageSize && i > 0 || i == queue.MaxBatch {

@@ -44,7 +44,7 @@ func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message
 		messages = make([]queue.Message, 0, queue.MaxBatch)
 		r.json.List(func() {
 			r.readMessage()
-			if !r.json.Failed() && r.isWhole() {
+			if !r.json.Failed() && r.isIntact() {
 				messages = append(messages, r.message.build())
 			}
 		})
@@ -158,8 +158,8 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// isWhole verifies the current message's checksums and reports a mismatch.
-func (r *messageReader) isWhole() bool {
+// isIntact verifies the current message's checksums and reports a mismatch.
+func (r *messageReader) isIntact() bool {
 	m := &r.message
 	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
 	if part != "" {
@@ -245,7 +245,7 @@ func readSuccess(r *sqswire.Reader, results []entryResult) {
 			r.Skip()
 		}
 	})
-	place(r, results, id, result)
+	storeResult(r, results, id, result)
 }
 
 func readFailure(r *sqswire.Reader, results []entryResult) {
@@ -265,7 +265,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 			r.Skip()
 		}
 	})
-	place(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
+	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
 // readFlag reads a boolean, which some servers encode as a string.
@@ -280,7 +280,7 @@ func readFlag(r *sqswire.Reader) bool {
 	return value
 }
 
-func place(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
+func storeResult(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
 	if r.Failed() {
 		return
 	}

@@ -56,7 +56,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	if err := service.locate(o.Region, o.BaseEndpoint, "registry table "+name); err != nil {
 		return nil, err
 	}
-	return &Table{service, hold(api), name}, nil
+	return &Table{service, newClient(api), name}, nil
 }
 
 // Check verifies the credentials and the table's key.

@@ -146,7 +146,7 @@ func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
 	}
 	t.Cleanup(table.Close)
 	if f.inTurns {
-		table.api = hold(oneAtATime(table, &f.turn))
+		table.api = newClient(oneAtATime(table, &f.turn))
 	}
 	return table
 }
@@ -316,7 +316,7 @@ func rivals(t *testing.T, table *Table) {
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true
-	lossy.api = hold(rewired(lossy, roundTrip(func(r *http.Request) (*http.Response, error) {
+	lossy.api = newClient(rewired(lossy, roundTrip(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		resp, err := lossy.service.transport.RoundTrip(r)
 		if first && err == nil {

@@ -23,7 +23,7 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(table.Close)
-	table.api = hold(rewired(table, transport))
+	table.api = newClient(rewired(table, transport))
 	return table
 }
 

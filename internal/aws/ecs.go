@@ -48,7 +48,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 			fmt.Sprintf("status %d, but no metadata of the task", resp.StatusCode))
 	}
 
-	p := TaskPlace{Cluster: lastPart(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
+	p := TaskPlace{Cluster: nameInARN(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
 	if parts := strings.Split(answer.TaskARN, ":"); len(parts) > 3 {
 		p.Region = parts[3]
 	}
@@ -58,8 +58,8 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	return p, nil
 }
 
-// lastPart returns the name in an ARN, or the name itself.
-func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+// nameInARN returns the name in an ARN, or the name itself.
+func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 // ECS is a client for Amazon ECS. It is safe for concurrent use.
 type ECS struct {
@@ -79,7 +79,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 		return nil, err
 	}
 	e := &ECS{service: service, scaling: newServiceScaling(cfg, service, opts.Endpoint)}
-	e.api = hold(ecs.NewFromConfig(cfg, func(o *ecs.Options) {
+	e.api = newClient(ecs.NewFromConfig(cfg, func(o *ecs.Options) {
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	}))
 	o, s := e.api.get().Options(), e.scaling.api.get().Options()
@@ -91,10 +91,10 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
 	out, err := e.api.get().DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
-		return "", e.explain(ctx, "DescribeTasks", "task "+lastPart(task), err)
+		return "", e.explain(ctx, "DescribeTasks", "task "+nameInARN(task), err)
 	}
 	if len(out.Tasks) == 0 {
-		return "", queue.Errorf(queue.CodeResourceNotFound, "task %s does not exist in the cluster %s at %s", lastPart(task),
+		return "", queue.Errorf(queue.CodeResourceNotFound, "task %s does not exist in the cluster %s at %s", nameInARN(task),
 			cluster, e.service.host)
 	}
 	name, found := strings.CutPrefix(sdk.ToString(out.Tasks[0].Group), "service:")

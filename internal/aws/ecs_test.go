@@ -125,7 +125,7 @@ func TestServiceOfATask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.api = hold(ecs.New(e.api.get().Options(), func(o *ecs.Options) {
+		e.api = newClient(ecs.New(e.api.get().Options(), func(o *ecs.Options) {
 			o.Credentials = credentials.NewStaticCredentialsProvider("test", "test", "")
 		}))
 		if got, err := e.ServiceOf(t.Context(), "jobs", "task"); got != want || err != nil {

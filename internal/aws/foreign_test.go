@@ -82,14 +82,14 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	}
 	figures := metrics.api.get().Options()
 	figures.Retryer = once
-	metrics.api = hold(cloudwatch.New(figures))
+	metrics.api = newClient(cloudwatch.New(figures))
 	scaling, err := OpenAutoScaling(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
 	groups := scaling.api.get().Options()
 	groups.Retryer = once
-	scaling.api = hold(autoscaling.New(groups))
+	scaling.api = newClient(autoscaling.New(groups))
 	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Client: Options{Endpoint: endpoint}})
 	if err != nil {
 		t.Fatal(err)

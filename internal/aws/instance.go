@@ -21,8 +21,8 @@ import (
 	"tendril/queue"
 )
 
-// metadataPatience is the timeout of a metadata request. The service is local, and outside EC2 nothing responds.
-const metadataPatience = 2 * time.Second
+// metadataTimeout is the timeout of a metadata request. The service is local, and outside EC2 nothing responds.
+const metadataTimeout = 2 * time.Second
 
 // Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2 its methods fail
 // within a few seconds.
@@ -41,7 +41,7 @@ func NewInstance(endpoint string) (*Instance, error) {
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
 		// Without keep-alives, no connection stays open.
-		HTTPClient: &http.Client{Timeout: metadataPatience, Transport: &http.Transport{DisableKeepAlives: true}},
+		HTTPClient: &http.Client{Timeout: metadataTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil
 }
@@ -117,7 +117,7 @@ func MayBeInstance() bool {
 }
 
 func (i *Instance) read(ctx context.Context, path string) (string, error) {
-	limited, cancel := context.WithTimeout(ctx, 2*metadataPatience)
+	limited, cancel := context.WithTimeout(ctx, 2*metadataTimeout)
 	defer cancel()
 	out, err := i.api.GetMetadata(limited, &imds.GetMetadataInput{Path: path})
 	if err != nil {

@@ -76,7 +76,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		return nil, err
 	}
 
-	l := &Lambda{service: service, api: hold(api), function: function,
+	l := &Lambda{service: service, api: newClient(api), function: function,
 		timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
 	if function.Qualifier != "" {
 		l.qualifier = &function.Qualifier
@@ -130,7 +130,7 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 // Check verifies that the function exists and may be invoked, without running it. It needs only
 // lambda:InvokeFunction.
 func (l *Lambda) Check(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answered, _, err := l.call(limited, types.InvocationTypeDryRun, nil)
 	switch {
@@ -146,7 +146,7 @@ func (l *Lambda) Check(ctx context.Context) error {
 // FunctionTimeout returns the function's timeout in whole seconds. It needs lambda:GetFunctionConfiguration; without
 // that permission the error code is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out, err := l.api.get().GetFunctionConfiguration(limited, &lambda.GetFunctionConfigurationInput{
 		FunctionName: &l.function.called, Qualifier: l.qualifier,

@@ -385,7 +385,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1"}})
-	l.api = hold(rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
+	l.api = newClient(rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
 		calls++
 		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}},
 			Reused: calls < 3})

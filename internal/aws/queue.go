@@ -68,7 +68,7 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 
 const (
 	// timeout of one attempt of a short call
-	patience = 10 * time.Second
+	callTimeout = 10 * time.Second
 	// longest wait time of a queue
 	longestWait = 20 * time.Second
 )
@@ -89,7 +89,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		site:    &q.site,
 		action:  "ReceiveMessage",
 		body:    appendReceive(make([]byte, 0, 512), q.url, req),
-		timeout: wait + patience,
+		timeout: wait + callTimeout,
 		once:    true,
 	}, func(body []byte) (err error) {
 		messages, err = readMessages(body, func(id, part string) {
@@ -103,7 +103,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 // Delete deletes messages in batches of ten, with retries. It returns nil if all deletes are confirmed, otherwise one
 // error per receipt handle.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
-	return inTens(receipts, func(part []string) ([]entryResult, error) {
+	return inBatches(receipts, func(part []string) ([]entryResult, error) {
 		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendReceipt(dst, part[i])
 		})
@@ -118,15 +118,15 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 // ChangeVisibility applies the changes in batches of ten, with retries. Durations are rounded up to whole seconds. It
 // returns nil if all succeeded, otherwise one error per change.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
-	return inTens(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
+	return inBatches(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendChange(dst, part[i])
 		})
 	})
 }
 
-// inTens calls do with batches. It returns nil, or one error per item.
-func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
+// inBatches calls do with batches. It returns nil, or one error per item.
+func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
 	for part := range slices.Chunk(items, queue.MaxBatch) {
@@ -168,7 +168,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	sent := make([]queue.Sent, len(msgs))
 	var good []int // indexes of valid messages
 	for i := range msgs {
-		if sent[i].Err = sendable(&msgs[i]); sent[i].Err == nil {
+		if sent[i].Err = checkOutgoing(&msgs[i]); sent[i].Err == nil {
 			good = append(good, i)
 		}
 	}
@@ -199,8 +199,8 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// sendable rejects strings that JSON cannot represent unchanged.
-func sendable(m *queue.Outgoing) error {
+// checkOutgoing rejects strings that JSON cannot represent unchanged.
+func checkOutgoing(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)
 	for _, a := range m.Attributes {
@@ -221,7 +221,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 		site:    &q.site,
 		action:  action,
 		body:    appendBatch(make([]byte, 0, 4096), q.url, n, entry),
-		timeout: patience,
+		timeout: callTimeout,
 		once:    once,
 	}, func(body []byte) (err error) {
 		results, err = readBatch(body, n)
@@ -240,8 +240,8 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorPatience includes retries.
-const operatorPatience = 30 * time.Second
+// operatorTimeout includes retries.
+const operatorTimeout = 30 * time.Second
 
 // operate makes an infrequent call with the SDK's client.
 func operate[In, Out any](ctx context.Context, q *Queue,
@@ -249,7 +249,7 @@ func operate[In, Out any](ctx context.Context, q *Queue,
 	if err := q.sqs.Check(ctx); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, operatorPatience)
+	limited, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	out, err := do(limited, in, q.site.setEndpoint)
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)

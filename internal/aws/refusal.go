@@ -45,8 +45,8 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeTime reports whether the request's time may have caused the error. These codes have other causes, too.
-func (r *refusal) mayBeTime() bool {
+// mayBeClockSkew reports whether the request's time may have caused the error. These codes have other causes, too.
+func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
 	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
@@ -148,7 +148,7 @@ func refusalIn(err error) *refusal {
 			own = &refusal{}
 		}
 		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
-		if own.madeUp() {
+		if own.isPlaceholder() {
 			own.shape, own.message = "", ""
 		} else if own.message == "UnknownError" { // the SDK's placeholder; the shape says more
 			own.message = ""
@@ -161,8 +161,8 @@ func refusalIn(err error) *refusal {
 // with the query code, where the SDK does not shorten it.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// madeUp reports whether the SDK provided the code and message, because it could not decode the response.
-func (r *refusal) madeUp() bool {
+// isPlaceholder reports whether the SDK provided the code and message, because it could not decode the response.
+func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")

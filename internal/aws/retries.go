@@ -75,15 +75,15 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// tooFar is the clock difference above which a rejected signature is attributed to the clock.
-const tooFar = 4 * time.Minute
+// maxClockSkew is the clock difference above which a rejected signature is attributed to the clock.
+const maxClockSkew = 4 * time.Minute
 
 // learnClock adjusts the clock if err, the result of a request signed with offset, is due to a wrong clock, and
 // reports whether it did. Without it, a machine with a wrong clock could not sign requests. As in the SDK, the error
 // must be one that a wrong time can cause, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
-	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeTime() || (refused.skew-offset).Abs() <= tooFar {
+	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {
 		return false
 	}
 	r.clock.Store(int64(refused.skew))

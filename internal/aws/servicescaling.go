@@ -18,7 +18,7 @@ func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceS
 	api := applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
 		chooseEndpoint(endpoint, &o.BaseEndpoint, &o.Region)
 	})
-	return serviceScaling{shared, hold(api)}
+	return serviceScaling{shared, newClient(api)}
 }
 
 // isRegistered reports whether scaling policies set the service's number of tasks.

@@ -117,7 +117,7 @@ func (p *policyMaker) schedule(queues []string) {
 	for _, reference := range queues {
 		q := *first
 		if reference != "" {
-			q = config.QueueSettings{Name: afterLast(reference), URL: first.URL}
+			q = config.QueueSettings{Name: nameOf(reference), URL: first.URL}
 			if strings.Contains(reference, ":") {
 				q.URL = reference
 			}
@@ -253,4 +253,4 @@ func partitionOf(region string) string {
 	return "aws"
 }
 
-func afterLast(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }
+func nameOf(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }

@@ -10,17 +10,17 @@ import (
 	"tendril/queue"
 )
 
-var carried = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
+var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lost lists attributes that contain accounts, keys or addresses.
-var lost = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
+// lostAttributes lists attributes that contain accounts, keys or addresses.
+var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
 // Attributes returns the attributes for a queue's copy, without the redrive policy, and the names of those that
 // cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
-	for _, name := range carried {
+	for _, name := range copiedAttributes {
 		if value := source[name]; value != "" {
 			create[name] = value
 		}
@@ -28,7 +28,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
 		delete(create, "MaximumMessageSize") // not every server supports the size of SQS
 	}
-	for _, name := range lost {
+	for _, name := range lostAttributes {
 		if source[name] != "" {
 			missing = append(missing, name)
 		}

@@ -185,7 +185,7 @@ func (j *Journal) forget(ids ...string) {
 	_ = j.write(record{Forget: ids}, false) // otherwise the messages count as uncertain
 }
 
-func (j *Journal) deletedAnother(n int) error {
+func (j *Journal) recordDeleted(n int) error {
 	j.mu.Lock()
 	j.deleted += n
 	j.mu.Unlock()

@@ -311,10 +311,10 @@ func (r *run) remove(ctx context.Context, items []Item) error {
 				failed, cause = failed+1, err
 			}
 		}
-		if err := r.journal.deletedAnother(len(batch) - failed); err != nil {
+		if err := r.journal.recordDeleted(len(batch) - failed); err != nil {
 			return err
 		}
-		if failed > 0 && ctx.Err() == nil && !passing(cause) {
+		if failed > 0 && ctx.Err() == nil && !isTemporary(cause) {
 			return fmt.Errorf("deleting %d messages at the source: %w", failed, cause)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case try == retries || !passing(cause):
+		case try == retries || !isTemporary(cause):
 			return fmt.Errorf("sending %d messages: %w", len(again), cause)
 		}
 
@@ -241,8 +241,8 @@ func refusal(err error) bool {
 	return false
 }
 
-// passing reports whether an error may be temporary.
-func passing(err error) bool {
+// isTemporary reports whether an error may be temporary.
+func isTemporary(err error) bool {
 	var e *queue.Error
 	if !errors.As(err, &e) {
 		return false

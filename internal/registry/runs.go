@@ -238,7 +238,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	}
 
 	if r.queues == nil {
-		err = r.leaveOut(ctx, term, runs, stored, found)
+		err = r.skipRuns(ctx, term, runs, stored, found)
 	} else {
 		err = r.account(ctx, r.scope.Fence(term), last)
 	}

@@ -17,7 +17,7 @@ const (
 	// attempts per Enqueue to settle a sent run
 	settleTries = 3
 	// with more unsettled runs, those older than openRetention are dropped
-	manyOpen      = 1000
+	maxOpen       = 1000
 	openRetention = 48 * time.Hour
 )
 
@@ -62,7 +62,7 @@ func (r *Runs) tryOf(run *Run) *try {
 	defer r.mu.Unlock()
 	t := r.open[run.ID]
 	if t == nil {
-		if len(r.open) >= manyOpen {
+		if len(r.open) >= maxOpen {
 			maps.DeleteFunc(r.open, func(_ string, t *try) bool { return run.ScheduledAt.Sub(t.at) > openRetention })
 		}
 		t = &try{at: run.ScheduledAt, record: r.absent(run.ID)}
@@ -197,8 +197,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// leaveOut settles the last run, and runs that this process has sent but could not settle, which it adds to found.
-func (r *Runs) leaveOut(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
+// skipRuns settles the last run, and runs that this process has sent but could not settle, which it adds to found.
+func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
 		message := r.sentMessage(run.ID)

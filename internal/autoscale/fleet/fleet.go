@@ -187,7 +187,7 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	s, err := g.Describe(ctx)
 	if err == nil {
 		g.least, g.most = s.Min, s.Max
-		g.self.saw(g.Name(), s)
+		g.self.setMembers(g.Name(), s)
 	}
 	return s.InService(), s.Desired, err
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	// interval for finding this instance and its group
-	lookAgain = time.Minute
+	findInterval = time.Minute
 	// outside EC2, the metadata service never responds
 	metadataTries = 3
 )
@@ -83,7 +83,7 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 // start finds the instance and its group in the background, then protects and drains the instance as needed.
 func (m *member) start() {
 	m.all.Go(func() {
-		tick := time.NewTicker(lookAgain)
+		tick := time.NewTicker(findInterval)
 		defer tick.Stop()
 		for try := 1; ; try++ {
 			self, err := m.find(m.run, try)
@@ -97,7 +97,7 @@ func (m *member) start() {
 				close(m.looked)
 			}
 			if err == nil {
-				m.hold(self)
+				m.protectAndDrain(self)
 			}
 			if settled {
 				return
@@ -191,8 +191,8 @@ func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	}
 }
 
-// hold starts protection and the wait for termination.
-func (m *member) hold(self identity) {
+// protectAndDrain starts protection and the wait for termination.
+func (m *member) protectAndDrain(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
 	if !m.opts.Unprotected {
@@ -245,7 +245,7 @@ func (m *member) count(ctx context.Context) (int, error) {
 	case group != nil:
 		s, err := group.Describe(ctx)
 		if err == nil {
-			m.saw(group.Name(), s)
+			m.setMembers(group.Name(), s)
 		}
 		return s.InService(), err
 	case settled:
@@ -254,7 +254,7 @@ func (m *member) count(ctx context.Context) (int, error) {
 	return 0, why
 }
 
-func (m *member) saw(group string, s aws.GroupState) {
+func (m *member) setMembers(group string, s aws.GroupState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.members.Group, m.members.Instances, m.members.At = group, s.Instances, time.Now()

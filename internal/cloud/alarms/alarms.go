@@ -126,13 +126,13 @@ func (d *describer) queue(q *Queue) {
 			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
 		})
 	} else {
-		d.leaveOut(queueAge, q, unpublished)
+		d.omit(queueAge, q, unpublished)
 	}
 	switch {
 	case unpublished != "":
-		d.leaveOut(deadLetters, q, unpublished)
+		d.omit(deadLetters, q, unpublished)
 	case q.DeadLetter == "":
-		d.leaveOut(deadLetters, q, "the queue has no dead-letter queue")
+		d.omit(deadLetters, q, "the queue has no dead-letter queue")
 	default:
 		d.kind(deadLetters, q, aws.Alarm{
 			Description: fmt.Sprintf("Messages of the queue %s failed too often and are in %s.", q.Name, q.DeadLetter),
@@ -142,8 +142,8 @@ func (d *describer) queue(q *Queue) {
 		})
 	}
 	if !d.Publishes {
-		d.leaveOut(failures, q, notPublished)
-		d.leaveOut(latency, q, notPublished)
+		d.omit(failures, q, notPublished)
+		d.omit(latency, q, notPublished)
 		return
 	}
 	namespace := telemetry.NamespacePrefix + d.Environment
@@ -173,9 +173,9 @@ func (d *describer) environment() {
 		why = "the status of the environment is not sent to CloudWatch: set --environment-name"
 	}
 	if why != "" {
-		d.leaveOut(healthKind, nil, why)
+		d.omit(healthKind, nil, why)
 		if d.Periodic {
-			d.leaveOut(leaderKind, nil, why)
+			d.omit(leaderKind, nil, why)
 		}
 		return
 	}
@@ -238,7 +238,7 @@ func (d *describer) add(a aws.Alarm, c change) {
 	d.set.Alarms = append(d.set.Alarms, a)
 }
 
-func (d *describer) leaveOut(kind string, q *Queue, why string) {
+func (d *describer) omit(kind string, q *Queue, why string) {
 	name := kind
 	if q != nil {
 		name += "/" + q.Name

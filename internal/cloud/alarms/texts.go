@@ -16,7 +16,7 @@ func (s *Set) CloudFormation() (string, error) {
 	names := identifiers{taken: map[string]bool{}}
 	for i := range s.Alarms {
 		a := &s.Alarms[i]
-		resources[names.camel(s.short(a.Name))+"Alarm"] = map[string]any{
+		resources[names.camel(s.shortName(a.Name))+"Alarm"] = map[string]any{
 			"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
 	}
 	if s.Dashboard != "" {
@@ -35,7 +35,7 @@ func (s *Set) CloudFormation() (string, error) {
 	return text.String(), err
 }
 
-func (s *Set) short(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
+func (s *Set) shortName(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
 
 func templateProperties(a *aws.Alarm) map[string]any {
 	p := map[string]any{

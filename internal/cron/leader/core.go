@@ -133,7 +133,7 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 // (so no other instance has led since), or a read after its expiry found it unchanged. Without that read, every instance
 // would try to replace a dead leader.
 func (c *core) free() bool {
-	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !c.readAt.Before(c.expiry())
+	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
 
 func (c *core) expiry() time.Time {
@@ -144,8 +144,8 @@ func (c *core) expiry() time.Time {
 	return c.seenAt.Add(d)
 }
 
-// mine reports whether this instance wrote the lease.
-func (c *core) mine(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
+// isOwn reports whether this instance wrote the lease.
+func (c *core) isOwn(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
 func (c *core) observed(now time.Time, l queue.Lease) {
 	c.failures, c.notBefore = 0, time.Time{}
@@ -202,10 +202,10 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// giveBack returns an attempt to release the lease, or false if it is not ours. The outcome of earlier attempts must
+// releaseAttempt returns an attempt to release the lease, or false if it is not ours. The outcome of earlier attempts must
 // be known.
-func (c *core) giveBack(now time.Time) (*attempt, bool) {
-	if !c.known || !c.mine(c.seen) || c.seen.Released {
+func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
+	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil, false
 	}
 	return c.replace(now, queue.Lease{Owner: c.owner, Term: c.seen.Term, Released: true, Data: c.data}), true

@@ -30,7 +30,7 @@ type Elector struct {
 	gate   *gate
 	events *dispatcher
 	// wakes the loop when the gate closes; capacity 1
-	poke chan struct{}
+	wake chan struct{}
 
 	// used only by Run
 	lease holder
@@ -57,7 +57,7 @@ func New(store Store, opts Options) (*Elector, error) {
 	e := &Elector{
 		opts:   opts,
 		events: newDispatcher(),
-		poke:   make(chan struct{}, 1),
+		wake:   make(chan struct{}, 1),
 		lease:  holder{store: store, opts: opts, core: newCore(opts)},
 	}
 	e.lease.onFailure = e.reportFailure
@@ -95,7 +95,7 @@ func (e *Elector) Run(ctx context.Context) error {
 		e.round(ctx)
 	}
 	e.gate.close("stopped", true)
-	e.giveBack(context.WithoutCancel(ctx))
+	e.release(context.WithoutCancel(ctx))
 	return nil
 }
 
@@ -114,11 +114,11 @@ func (e *Elector) tick(ctx context.Context) {
 }
 
 func (e *Elector) round(ctx context.Context) {
-	e.obeyGate() // it closes on its own if the lease was not renewed in time
+	e.followGate() // it closes on its own if the lease was not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
-		waitUntil(ctx, next.until, e.poke)
+		waitUntil(ctx, next.until, e.wake)
 	case read:
 		_ = e.lease.read(ctx) // reported; the next round tries again
 	case swap:
@@ -127,8 +127,8 @@ func (e *Elector) round(ctx context.Context) {
 	e.publish()
 }
 
-// obeyGate ends a term that the gate has closed.
-func (e *Elector) obeyGate() {
+// followGate ends a term that the gate has closed.
+func (e *Elector) followGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
 	}
@@ -140,7 +140,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 		a.wall = e.opts.Wall()
 	}
 	won, current, err := e.lease.try(ctx, a)
-	e.obeyGate()
+	e.followGate()
 	if err != nil {
 		e.lease.failed(ctx, err)
 		return
@@ -158,7 +158,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 // whyLost distinguishes a lease taken by another instance from a late confirmation.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
-	case e.lease.core.mine(current):
+	case e.lease.core.isOwn(current):
 		return "the lease was not renewed in time"
 	case current.Version == "":
 		return "the lease was removed from the store"
@@ -166,7 +166,7 @@ func (e *Elector) whyLost(current queue.Lease) string {
 	return fmt.Sprintf("the lease is held by %s, term %d", current.Owner, current.Term)
 }
 
-func (e *Elector) giveBack(ctx context.Context) {
+func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
 	defer cancel()
 	_, _ = e.lease.release(ctx) // otherwise the lease expires
@@ -191,7 +191,7 @@ func (e *Elector) reportElected(term int64) {
 func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
-	case e.poke <- struct{}{}:
+	case e.wake <- struct{}{}:
 	default:
 	}
 }
@@ -242,7 +242,7 @@ func (e *Elector) publish() {
 	}
 	e.mu.Unlock()
 
-	if !held || c.mine(c.seen) {
+	if !held || c.isOwn(c.seen) {
 		return
 	}
 	if now := (Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}); now != e.following {

@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// rigged returns a gate that is open for term 1 for 12 s, and its events.
-func rigged(t *testing.T) (*gate, *[]string) {
+// openGate returns a gate that is open for term 1 for 12 s, and its events.
+func openGate(t *testing.T) (*gate, *[]string) {
 	t.Helper()
 	reported := &[]string{}
 	g := &gate{standstill: time.Second, wall: time.Now, changed: make(chan struct{}), ticked: time.Now(),
@@ -32,7 +32,7 @@ func tryOf(term int64) *attempt {
 func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, reported := rigged(t)
+		g, reported := openGate(t)
 		time.Sleep(1900 * time.Millisecond) // one tick is 0.9 s late
 		if _, ok := g.holds(); !ok {
 			t.Errorf("closed after a tick that was a little late: %v", *reported)
@@ -60,7 +60,7 @@ func TestGateClosesWhenTheClocksPart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, by := range []time.Duration{time.Second, -time.Second} {
-			g, _ := rigged(t)
+			g, _ := openGate(t)
 			g.wall = func() time.Time { return time.Now().Add(by) }
 			if _, ok := g.holds(); !ok {
 				t.Errorf("closed by a clock that was set by %s", by)
@@ -76,7 +76,7 @@ func TestGateClosesWhenTheClocksPart(t *testing.T) {
 func TestGateIsOneWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, reported := rigged(t)
+		g, reported := openGate(t)
 		g.close("enough", false)
 		g.close("twice", false)
 		if g.open(tryOf(1), time.Now().Add(time.Minute)) {
@@ -101,7 +101,7 @@ func TestGateIsOneWay(t *testing.T) {
 func TestGateStaysClosedAfterASuspendDuringTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := rigged(t)
+		g, _ := openGate(t)
 		a := tryOf(2)
 		a.wall = a.wall.Add(-time.Minute)
 		if g.open(a, time.Now().Add(12*time.Second)) {

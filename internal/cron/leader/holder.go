@@ -68,9 +68,9 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 			continue
 		}
 
-		a, ours := h.core.giveBack(time.Now())
+		a, ours := h.core.releaseAttempt(time.Now())
 		if !ours {
-			return h.core.seen.Released && h.core.mine(h.core.seen), nil
+			return h.core.seen.Released && h.core.isOwn(h.core.seen), nil
 		}
 
 		won, current, err := h.try(ctx, a)
@@ -85,13 +85,13 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 	return false, ctx.Err()
 }
 
-// waitUntil waits until a time, or until ctx is done or poke receives.
-func waitUntil(ctx context.Context, until time.Time, poke <-chan struct{}) {
+// waitUntil waits until a time, or until ctx is done or wake receives.
+func waitUntil(ctx context.Context, until time.Time, wake <-chan struct{}) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-poke:
+	case <-wake:
 	case <-timer.C:
 	}
 }

@@ -57,8 +57,8 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// crowd starts n electors within ten seconds, like machines that boot together.
-func (r *harness) crowd(n int) {
+// startMany starts n electors within ten seconds, like machines that boot together.
+func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
 		r.sleep(10 * time.Second / time.Duration(n))
@@ -71,7 +71,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	for _, n := range []int{1, 10, 100, many()} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			in(t, func(r *harness) {
-				r.crowd(n)
+				r.startMany(n)
 				p := measure(r.store, nil)
 				const minutes = 2
 				r.sleep(minutes * time.Minute)
@@ -96,7 +96,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {
 		n, kills := many(), testpeer.Size(5, 200)
-		r.crowd(n)
+		r.startMany(n)
 		p := measure(r.store, nil)
 		began := time.Now()
 		var times []time.Duration
@@ -134,7 +134,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		n := many()
-		r.crowd(n)
+		r.startMany(n)
 		down, away := measure(r.store, errors.New("no connection")), testpeer.Size(2*time.Minute, 10*time.Minute)
 		r.sleep(away)
 		refused := r.store.Counts().Refused

@@ -22,7 +22,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 }
 
 // slots per registry call
-const mostSkipped = 1000
+const maxSkipped = 1000
 
 // begin enqueues the slot or, if reason is not "", skips all slots. The caller holds mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
@@ -30,7 +30,7 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 	s.busy++
 	a := attempt{term: s.term, reason: reason,
 		alone: e.task.Overlap == SkipOverlap && reason == "" && s.opts.RunningElsewhere != nil}
-	for _, slot := range slots[:min(len(slots), mostSkipped)] {
+	for _, slot := range slots[:min(len(slots), maxSkipped)] {
 		a.run = newScheduledRun(&e.task, slot, runID(e.task.Name, slot.ScheduledAt), s.queueOf(&e.task), false)
 		if reason != "" {
 			a.out = append(a.out, a.run)

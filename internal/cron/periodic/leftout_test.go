@@ -71,7 +71,7 @@ func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 
 func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) {
 	const period = 20 * time.Second
-	th := &theatre{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
+	th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
 	times := map[int64]int{} // number of reports as missed
 	start := time.Now()
@@ -132,7 +132,7 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
-			th := &theatre{world: w, reported: map[int64]bool{}}
+			th := &scriptRun{world: w, reported: map[int64]bool{}}
 			l := &endsAfterSend{node: &node{world: w}, dies: true}
 			th.elect(l.node)
 			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)

@@ -150,7 +150,7 @@ func TestJitterLosesNothing(t *testing.T) {
 			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the clocks change that night
 			to := from.AddDate(0, 0, c.days)
 			times := reference(t, []string{c.expression}, task.Schedule.Zone(), from, to)[0]
-			found := neverAway(t, &task, from.Add(-time.Second), to)
+			found := followPlans(t, &task, from.Add(-time.Second), to)
 			if rest := len(times) - found; rest < 0 || rest > 0 && dueNaively(&task, time.Unix(times[found], 0)).Before(to) {
 				t.Errorf("found %d of %d times", found, len(times))
 			}
@@ -158,8 +158,8 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// neverAway follows the plans until to, and counts the runs.
-func neverAway(t *testing.T, task *Task, since, to time.Time) (found int) {
+// followPlans follows the plans until to, and counts the runs.
+func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	for now := since; now.Before(to); {
@@ -168,14 +168,14 @@ func neverAway(t *testing.T, task *Task, since, to time.Time) (found int) {
 			t.Fatalf("%v was left out at %v", p.Passed, now)
 		}
 		if len(p.Enqueue) == 0 {
-			now = p.Next.DueAt.Add(time.Duration(random.Int64N(int64(look))))
+			now = p.Next.DueAt.Add(time.Duration(random.Int64N(int64(checkInterval))))
 			continue
 		}
 		s := p.Enqueue[0]
 		if want := task.Schedule.Next(since); !s.ScheduledAt.Equal(want) || !s.DueAt.Equal(dueNaively(task, want)) {
 			t.Fatalf("found %v, want %v, due %v", s, want, dueNaively(task, want))
 		}
-		if s.DueAt.Sub(s.ScheduledAt) > task.Jitter || now.Before(s.DueAt) || now.Sub(s.DueAt) > look {
+		if s.DueAt.Sub(s.ScheduledAt) > task.Jitter || now.Before(s.DueAt) || now.Sub(s.DueAt) > checkInterval {
 			t.Fatalf("%v was found at %v", s, now)
 		}
 		since = s.ScheduledAt

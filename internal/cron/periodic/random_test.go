@@ -68,8 +68,8 @@ type instance struct {
 	done   chan error
 }
 
-// theatre runs a script.
-type theatre struct {
+// scriptRun runs a script.
+type scriptRun struct {
 	*world
 	script
 	file      *File
@@ -80,7 +80,7 @@ type theatre struct {
 	stepped   bool
 }
 
-func (th *theatre) start(i int) {
+func (th *scriptRun) start(i int) {
 	n := &node{world: th.world}
 	var r Registry = runsOf(n)
 	queueName := "jobs"
@@ -98,7 +98,7 @@ func (th *theatre) start(i int) {
 }
 
 // skipped records a scheduler's report.
-func (th *theatre) skipped(e Skipped) {
+func (th *scriptRun) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
 	switch e.Reason {
@@ -118,7 +118,7 @@ func (th *theatre) skipped(e Skipped) {
 	}
 }
 
-func (th *theatre) happen(e event) {
+func (th *scriptRun) happen(e event) {
 	time.Sleep(e.after)
 	switch {
 	case e.what == "step":
@@ -145,7 +145,7 @@ func (th *theatre) happen(e event) {
 
 // problems runs the script in a bubble and returns problems with the messages.
 func (s script) problems() (problems []string) {
-	th := &theatre{world: newWorld(), script: s, reported: map[int64]bool{}}
+	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
 	task := Task{Name: "t", URL: "/t", Schedule: Every(s.period), Missed: s.missed}
 	th.file = &File{Tasks: []Task{task}}
@@ -172,7 +172,7 @@ func (s script) problems() (problems []string) {
 	return th.judge(start, th.wall().Add(-30*time.Second))
 }
 
-func (th *theatre) judge(start, end time.Time) (problems []string) {
+func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	counts, last := map[int64]int{}, map[int64]arrival{}
 	for _, arrivals := range th.queues {
 		for _, a := range arrivals {
@@ -200,7 +200,7 @@ func (th *theatre) judge(start, end time.Time) (problems []string) {
 
 // mayRepeat reports whether a run may have another message: on a standard queue from the next leader, which finds the
 // run unsettled, or once per term after a lost response.
-func (th *theatre) mayRepeat(last, again arrival, all []arrival) bool {
+func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false
 	}

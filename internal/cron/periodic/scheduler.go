@@ -14,7 +14,7 @@ import (
 
 const (
 	// interval for checking the wall clock
-	look = time.Second
+	checkInterval = time.Second
 	// delay after a failure
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
@@ -61,8 +61,8 @@ type Scheduler struct {
 	opts     Options
 	history  history
 	// wakes the loop; capacity 1
-	poke chan struct{}
-	work sync.WaitGroup
+	wakeup chan struct{}
+	work   sync.WaitGroup
 	// last term refused by the registry while held by this instance
 	refusedTerm atomic.Int64
 
@@ -100,7 +100,7 @@ type entry struct {
 func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
-		lead: lead, registry: runs, opts: opts, poke: make(chan struct{}, 1),
+		lead: lead, registry: runs, opts: opts, wakeup: make(chan struct{}, 1),
 		held: map[string]bool{}, history: history{most: opts.History},
 	}
 	for _, r := range opts.Past {
@@ -124,7 +124,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-s.poke:
+		case <-s.wakeup:
 		case <-timer.C:
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 func (s *Scheduler) wake() {
 	select {
-	case s.poke <- struct{}{}:
+	case s.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -160,7 +160,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 		}
 		led = &Led{term}
 	}
-	wait := look
+	wait := checkInterval
 	if s.term > 0 {
 		s.ask(ctx, mono)
 		for _, e := range s.entries {
@@ -178,11 +178,11 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 func (e *entry) pause(now, mono time.Time) time.Duration {
 	switch {
 	case !e.known || e.busy:
-		return look
+		return checkInterval
 	case mono.Before(e.retryAt):
 		return e.retryAt.Sub(mono)
 	case e.next.DueAt.IsZero():
-		return look
+		return checkInterval
 	}
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }

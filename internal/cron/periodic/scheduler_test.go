@@ -733,10 +733,10 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// fickle loses leadership between plan and effect in the first minute.
-type fickle struct{ *node }
+// losesLeadOnce loses leadership between plan and effect in the first minute.
+type losesLeadOnce struct{ *node }
 
-func (f fickle) Term() (int64, bool) {
+func (f losesLeadOnce) Term() (int64, bool) {
 	term, ok := f.node.Term()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -754,7 +754,7 @@ func TestLeadIsAskedBeforeTheEffect(t *testing.T) {
 		w := newWorld()
 		n, tr := &node{world: w}, &transcript{start: time.Now()}
 		w.elect(n)
-		s := New(&File{Tasks: []Task{every("a", 60)}}, fickle{n}, runsOf(n), Options{Queue: "jobs", Events: tr.events()})
+		s := New(&File{Tasks: []Task{every("a", 60)}}, losesLeadOnce{n}, runsOf(n), Options{Queue: "jobs", Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()

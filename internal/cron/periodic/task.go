@@ -149,7 +149,7 @@ func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
-	case leavesInClear(text):
+	case isUnencrypted(text):
 		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
 			"write https, or the queue's name, and where it is with --endpoint-url", yamlfile.Shown(text))
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
@@ -190,9 +190,9 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// leavesInClear reports whether a URL refers to another machine without encryption. A file that comes with the app
+// isUnencrypted reports whether a URL refers to another machine without encryption. A file that comes with the app
 // must not redirect signed calls.
-func leavesInClear(text string) bool {
+func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
 		return false

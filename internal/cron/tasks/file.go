@@ -117,16 +117,16 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// absentLooks is the number of checks after which a missing file counts as deleted, because it may be missing briefly
+// absentChecks is the number of checks after which a missing file counts as deleted, because it may be missing briefly
 // while being replaced.
-const absentLooks = 3
+const absentChecks = 3
 
 // changed reports whether the file was changed or deleted since the last check.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
 		f.absent.Store(0)
-	} else if f.absent.Add(1) < absentLooks {
+	} else if f.absent.Add(1) < absentChecks {
 		return false
 	}
 	return f.seen.Swap(now) != now

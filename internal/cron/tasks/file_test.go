@@ -33,7 +33,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 			write(path + ".new")
 			return os.Rename(path+".new", path)
 		}, 1},
-		{"deleted", os.Remove, absentLooks},
+		{"deleted", os.Remove, absentChecks},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			noticed := 0
-			for look := 1; look <= 2*absentLooks; look++ {
+			for look := 1; look <= 2*absentChecks; look++ {
 				if f.changed() {
 					if noticed > 0 {
 						t.Errorf("noticed again at look %d", look)

@@ -147,7 +147,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		opts.RunningElsewhere = s.account.shared.elsewhere
 	}
 
-	s.scheduler = periodic.New(m.opts.placed(tasks), m.election, reg.runs, opts)
+	s.scheduler = periodic.New(m.opts.withKnownQueues(tasks), m.election, reg.runs, opts)
 	s.account.scheduler = s.scheduler
 	return s, nil
 }

@@ -138,7 +138,7 @@ func (m *Manager) reload() (err error) {
 	if s.scheduler == nil {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
-	s.scheduler.Reload(m.opts.placed(file.Tasks))
+	s.scheduler.Reload(m.opts.withKnownQueues(file.Tasks))
 	return nil
 }
 
@@ -166,14 +166,14 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	if s.scheduler == nil {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
-	s.scheduler.Reload(m.opts.placed(file.Tasks))
+	s.scheduler.Reload(m.opts.withKnownQueues(file.Tasks))
 	m.schedule(s)
 	return nil
 }
 
-// placed moves tasks for embedded queues without a worker to the first queue. Embedded queues are created, and get a
+// withKnownQueues moves tasks for embedded queues without a worker to the first queue. Embedded queues are created, and get a
 // worker, at startup. Queues elsewhere are looked up for each run. file may be nil.
-func (o *Options) placed(file *periodic.File) *periodic.File {
+func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
 	}
