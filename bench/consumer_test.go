@@ -8,16 +8,15 @@ import (
 	"testing"
 )
 
-// consumer is a program that takes messages from a queue and posts each to an app.
+// consumer is a program that receives messages from a queue and posts each to an app.
 type consumer struct {
 	name string
-	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections
-	// to the app.
+	// command returns the command that processes the queue "bench" of an SQS endpoint with a number of connections to
+	// the app.
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
-// consumers are tendril and the programs it is compared with, each with its own way to have a number of messages in
-// work at once.
+// consumers are tendril and comparable programs. Each limits its concurrency in its own way.
 var consumers = []consumer{
 	{"tendril", tendrilUp},
 	{"go-sdk-loop", goLoop},
@@ -25,7 +24,6 @@ var consumers = []consumer{
 	{"camel", camelRoute},
 }
 
-// start runs the program. It fails when the program is not installed.
 func (c consumer) start(b *testing.B, bin, sqs, app string, connections int) (*daemon, error) {
 	b.Helper()
 	cmd, err := c.command(b, bin, sqs, app, connections)
@@ -36,7 +34,6 @@ func (c consumer) start(b *testing.B, bin, sqs, app string, connections int) (*d
 		"BENCH_URL="+app+"/", fmt.Sprint("BENCH_CONNECTIONS=", connections))), nil
 }
 
-// queueAt is the URL of the queue of a test SQS endpoint.
 func queueAt(sqs string) string { return sqs + "/000000000000/bench" }
 
 func tendrilUp(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error) {
@@ -44,14 +41,14 @@ func tendrilUp(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, 
 		"--http-connections", fmt.Sprint(connections), "--data-dir", b.TempDir()), nil
 }
 
-// goLoop is consumeWithSDK in a process of its own.
+// goLoop runs consumeWithSDK in a separate process.
 func goLoop(*testing.B, string, string, string, int) (*exec.Cmd, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{"BENCH_ROLE=loop"}
 	return cmd, nil
 }
 
-// sqsConsumer is sqs-consumer on Node: each of its consumers has ten messages in work at once.
+// sqsConsumer runs sqs-consumer on Node. Each of its consumers processes ten messages at a time.
 func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	folder, err := installed("node")
 	if err != nil {
@@ -62,7 +59,7 @@ func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// camelRoute is a route of Apache Camel: each of its consumers has one message in work at once.
+// camelRoute runs a route of Apache Camel. Each of its consumers processes one message at a time.
 func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, error) {
 	jars, err := installed("camel")
 	if err != nil {
@@ -73,7 +70,7 @@ func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, e
 		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
 }
 
-// installed is what `go run ./bench/report -install` put into the folder that TENDRIL_BENCH_PEERS names.
+// installed returns the path of a program installed by `go run ./bench/report -install` in TENDRIL_BENCH_PEERS.
 func installed(name string) (string, error) {
 	folder := os.Getenv("TENDRIL_BENCH_PEERS")
 	path := filepath.Join(folder, name)

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// credentials for the stand-in, which accepts any.
+// The test endpoint accepts any credentials.
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
-// BenchmarkDaemon is the comparison of docs/performance.md: for each combination of connections, latency of the queue's
-// API and time the app takes, the share of the ceiling, the processor time per message, and the calls per message, of
-// tendril and of other programs. Each works at a few messages before it is measured, so that starting is not counted.
+// BenchmarkDaemon is the comparison in docs/performance.md. For tendril and other programs, and each combination of
+// connections, API latency and app time, it reports the share of the ceiling, and the CPU time and calls per message.
+// A warm-up excludes startup.
 func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int // the messages of the other programs, which are slower
+		others                int // messages for the other, slower programs
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -32,7 +32,7 @@ func BenchmarkDaemon(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
-			ceilings := map[int]float64{} // of each round, which all programs share
+			ceilings := map[int]float64{} // of each round, shared by all programs
 			for _, program := range consumers {
 				b.Run(program.name, func(b *testing.B) {
 					var share, rate, cpu, calls, memory []float64
@@ -75,10 +75,9 @@ func runCeiling(b *testing.B, app string, n, c int) float64 {
 	return waitFor(b, app, int64(n)).perSecond()
 }
 
-// warmUp is how many messages a program gets before it is measured.
+// warmUp is the number of messages processed before measuring.
 const warmUp = 2000
 
-// run has a program work at n messages.
 func (c consumer) run(b *testing.B, bin, app string, n, connections int, api time.Duration) daemonRun {
 	b.Helper()
 	sqs := role(b, "sqs", fmt.Sprintf("BENCH_MESSAGES=%d", warmUp), "BENCH_API="+api.String())
@@ -101,7 +100,7 @@ func (c consumer) run(b *testing.B, bin, app string, n, connections int, api tim
 	}
 }
 
-// awaitDeleted waits until n messages were deleted at the test SQS endpoint, and returns its counts.
+// awaitDeleted waits until n messages were deleted at the test endpoint, and returns its counts.
 func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	b.Helper()
 	await(b, fmt.Sprintf("%d messages were not deleted", n), func() bool {
@@ -111,10 +110,10 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	return now
 }
 
-// counts are how often each action of the test SQS endpoint was called.
+// counts are the calls of the test endpoint by action.
 type counts map[string]int64
 
-// calls are those that Amazon SQS would bill for taking messages.
+// calls returns the calls Amazon SQS would bill for receiving messages.
 func (c counts) calls() int64 {
 	return c["ReceiveMessage"] + c["DeleteMessageBatch"] + c["DeleteMessage"] + c["ChangeMessageVisibility"] +
 		c["ChangeMessageVisibilityBatch"]
@@ -122,8 +121,8 @@ func (c counts) calls() int64 {
 
 type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
 
-// BenchmarkEmbedded drains the embedded queue, worker and store in one process,
-// against the ceiling of the same run. The messages are put there beforehand.
+// BenchmarkEmbedded drains the prefilled embedded queue, with worker and store in one process, against the ceiling of
+// the same run.
 func BenchmarkEmbedded(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
@@ -153,7 +152,6 @@ func BenchmarkEmbedded(b *testing.B) {
 	}
 }
 
-// preload puts n messages into the queue "bench" of a data directory.
 func preload(b *testing.B, bin, dir string, n int) {
 	b.Helper()
 	lines := filepath.Join(b.TempDir(), "bodies.ndjson")
@@ -179,9 +177,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle watches tendril and the other programs without messages for 40 seconds, all at the same time: the time
-// from the start to the first receive, calls a minute, processor time, resident memory, and the time from TERM to the
-// exit.
+// BenchmarkIdle runs tendril and the other programs without messages for 40 seconds in parallel. It reports the time
+// to the first receive, calls per minute, CPU time, resident memory, and the time from TERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)
@@ -198,11 +195,11 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d) // one after the other, so that they do not slow each other down
+			awaitDeleted(b, sqs, 1, d) // sequentially, so that they do not slow each other down
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}
-	time.Sleep(3 * time.Second) // the receives of the first message end
+	time.Sleep(3 * time.Second) // the first message's receives end
 	for _, i := range all {
 		get(b, i.sqs+"/stats", &i.before)
 		i.used = i.d.cpu(b)

@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// endpoint is a server of the SQS protocol.
+// endpoint is an SQS server.
 type endpoint struct {
 	name string
-	// query is set where the Query protocol of SQS is spoken instead of JSON.
+	// query selects the Query protocol instead of JSON.
 	query bool
-	// warmUp is how many messages it gets before it is measured, until its compiler has seen all of the work.
+	// warmUp is the number of messages before measuring, for servers with a JIT compiler.
 	warmUp int64
-	// command starts it on an address.
+	// command returns the command that serves on an address.
 	command func(b *testing.B, bin, address string) (*exec.Cmd, error)
 }
 
@@ -75,10 +75,10 @@ func moto(_ *testing.B, _, address string) (*exec.Cmd, error) {
 	return exec.Command(python, "-m", "moto.server", "-H", host, "-p", port), nil
 }
 
-// BenchmarkEndpoint measures servers of the SQS protocol with one client of 16 connections: messages of 200 bytes sent
-// one by one and in tens for a second each, and 5,000 received and deleted in tens. For each it reports messages per
-// second and the server's processor time per message. tendril has every message on disk before it answers,
-// the other servers keep them in memory.
+// BenchmarkEndpoint measures SQS servers with a client of 16 connections: sending 200-byte messages individually and
+// in batches of ten for a second each, and receiving and deleting 5,000 in batches of ten. It reports messages per
+// second and the server's CPU time per message. tendril stores messages on disk before it answers, the others keep
+// them in memory.
 func BenchmarkEndpoint(b *testing.B) {
 	bin := buildTendril(b)
 	for _, e := range endpoints {
@@ -99,7 +99,6 @@ func BenchmarkEndpoint(b *testing.B) {
 	}
 }
 
-// run measures one process of the server.
 func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +121,7 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	got := map[string]float64{}
 	got["send/s"], got["send-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.send)
 	got["send-ten/s"], got["send-ten-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.sendTen)
-	if err := c.createQueue("bench-receive"); err != nil { // so that all receive from a queue of the same length
+	if err := c.createQueue("bench-receive"); err != nil { // so that all receive from queues of the same length
 		b.Fatal(err)
 	}
 	e.measure(b, d, backlog, 5*time.Second, c.sendTen)
@@ -132,11 +131,10 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	return got
 }
 
-// backlog is how many messages are received and deleted.
 const backlog = 5000
 
-// measure calls step from all callers for a time, until n messages are through, or until there are no more, and returns
-// the messages per second and the server's processor time per message in microseconds.
+// measure calls step concurrently until the limit, n messages, or the end of the messages. It returns messages per
+// second and the server's CPU time per message in microseconds.
 func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	step func() (int, error)) (perSecond, cpu float64) {
 	b.Helper()
@@ -167,18 +165,17 @@ func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	return float64(through.Load()) / took.Seconds(), float64((d.cpu(b) - used).Microseconds()) / float64(through.Load())
 }
 
-// callers is how many calls the client has under way.
 const callers = 16
 
-// sqsClient calls a server of the SQS protocol without an SDK, so that the client costs little. It signs nothing.
+// sqsClient is an SQS client without an SDK and signatures, to minimize its cost.
 type sqsClient struct {
 	client  *http.Client
 	address string
 	query   bool
-	queue   string // its URL
+	queue   string
 }
 
-// scope is the header from which moto knows the service; nobody checks its signature.
+// scope is the header by which moto recognizes the service; the signature is not checked.
 const scope = "AWS4-HMAC-SHA256 Credential=local/20261126/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
 
 var (
@@ -186,7 +183,6 @@ var (
 	handles   = regexp.MustCompile(`"ReceiptHandle": ?"([^"]+)"|<ReceiptHandle>([^<]+)<`)
 )
 
-// createQueue creates the queue that the next calls use.
 func (c *sqsClient) createQueue(name string) error {
 	answer, err := c.call("CreateQueue", map[string]any{"QueueName": name}, url.Values{"QueueName": {name}})
 	if err != nil {
@@ -226,7 +222,6 @@ func (c *sqsClient) receiveTen() (int, error) {
 	return c.batch("DeleteMessageBatch", "ReceiptHandle", receipts)
 }
 
-// batch makes one call with an entry for each value of a field.
 func (c *sqsClient) batch(action, field string, values []string) (int, error) {
 	form, entries := url.Values{"QueueUrl": {c.queue}}, []map[string]string{}
 	for i, v := range values {
@@ -239,7 +234,6 @@ func (c *sqsClient) batch(action, field string, values []string) (int, error) {
 	return len(values), err
 }
 
-// call makes one request in the protocol of the server.
 func (c *sqsClient) call(action string, fields map[string]any, form url.Values) ([]byte, error) {
 	var r *http.Request
 	var err error

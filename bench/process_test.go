@@ -19,7 +19,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// role starts this test binary in another role and returns its address.
 func role(b *testing.B, name string, settings ...string) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -44,8 +43,7 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command as a release does, once per benchmark run, or returns what TENDRIL_BENCH_BINARY
-// names.
+// buildTendril compiles the command like a release, once per run, or returns TENDRIL_BENCH_BINARY.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
@@ -61,15 +59,15 @@ func buildTendril(b *testing.B) string {
 	return bin
 }
 
-// daemon is a running tendril, or another program in its place.
+// daemon is a running tendril or comparable program.
 type daemon struct {
 	cmd     *exec.Cmd
 	done    chan error
-	log     string // the file with what it printed
+	log     string // file with its output
 	started time.Time
 }
 
-// startDaemon starts a command with further variables of the environment; what it prints goes to a file.
+// startDaemon starts a command with additional environment variables and its output in a file.
 func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	b.Helper()
 	cmd.Env = slices.Concat(os.Environ(), cmd.Env, env)
@@ -87,7 +85,7 @@ func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	return d
 }
 
-// stopped reports how a daemon ended before it was to, with the end of what it printed.
+// stopped reports a daemon that exited early, with the end of its output.
 func (d *daemon) stopped(b *testing.B) {
 	b.Helper()
 	select {
@@ -98,8 +96,8 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop sends TERM and returns the processor time that the daemon used in all, its peak memory in bytes and how long it
-// took to exit. tendril has to exit with 0.
+// stop sends TERM and returns the total CPU time, the peak memory in bytes, and the time to exit. tendril must exit
+// with 0.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()
@@ -117,7 +115,6 @@ func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Dur
 	return d.cmd.ProcessState.UserTime() + d.cmd.ProcessState.SystemTime(), usage.Maxrss * 1024, time.Since(begin)
 }
 
-// memory returns the resident set of a running process in bytes.
 func (d *daemon) memory(b *testing.B) int64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", d.cmd.Process.Pid))
@@ -131,7 +128,6 @@ func (d *daemon) memory(b *testing.B) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// cpu returns the processor time that a running process has used so far.
 func (d *daemon) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
@@ -158,12 +154,12 @@ func get(b *testing.B, url string, into any) {
 	}
 }
 
-// seen is what the app says of itself.
+// seen is the app's record of requests.
 type seen struct{ N, First, Last int64 }
 
 func (s seen) perSecond() float64 { return float64(s.N) / time.Duration(s.Last-s.First).Seconds() }
 
-// waitFor polls the app until it has seen n messages and returns its account.
+// waitFor waits until the app has seen n messages.
 func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	b.Helper()
 	var s seen
@@ -174,7 +170,7 @@ func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	return s
 }
 
-// await asks every 20 ms whether something is so, for at most two minutes, while daemons run.
+// await polls a condition every 20 ms, for at most two minutes, while daemons run.
 func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
 	b.Helper()
 	for limit := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
@@ -187,7 +183,6 @@ func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
 	}
 }
 
-// median returns the middle of the values.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -20,8 +20,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain lets the test binary play the other processes of a measurement:
-// BENCH_ROLE names the part, and its settings come as further variables.
+// TestMain lets the test binary run as another process of a measurement, according to BENCH_ROLE and further
+// variables.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_ROLE") {
 	case "":
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		serve(newStandIn(envInt("BENCH_MESSAGES"), envDuration("BENCH_API")))
 	case "app":
 		serve(&app{think: envDuration("BENCH_THINK")})
-	case "sink": // for figures and spans
+	case "sink": // for metrics and spans
 		serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	case "loop":
 		fmt.Fprintln(os.Stderr, consumeWithSDK(os.Getenv("BENCH_QUEUE"), os.Getenv("BENCH_URL"), envInt("BENCH_CONNECTIONS")))
@@ -58,8 +58,7 @@ func envDuration(name string) time.Duration {
 	return d
 }
 
-// serve listens on a free loopback port, prints the address and serves until
-// standard input ends, which it does when the measuring process is gone.
+// serve prints its loopback address and serves until standard input is closed, which happens when the parent exits.
 func serve(h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,17 +70,16 @@ func serve(h http.Handler) {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// body is what every message carries: 200 bytes.
+// body is the 200-byte body of every message.
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
-// standIn is an SQS endpoint that hands out a number of ready messages and
-// then holds long polls.
+// standIn is an SQS endpoint that returns a number of prepared messages and then holds long polls.
 type standIn struct {
 	api   time.Duration
 	total int64
 	next  atomic.Int64
-	calls sync.Map // action -> *atomic.Int64
-	// deleted is how many messages were deleted, first when the first receive came, in nanoseconds of 1970.
+	calls sync.Map // action to *atomic.Int64
+	// deleted counts deleted messages, first is the time of the first receive in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
 	more           chan struct{} // closed and replaced when messages are added
@@ -103,9 +101,8 @@ func newStandIn(total int, api time.Duration) *standIn {
 	return s
 }
 
-// attributesMD5 is the digest SQS gives for the two attributes above: for each,
-// sorted by name, length and bytes of name and type, one byte for the kind of
-// value, length and bytes of the value.
+// attributesMD5 is the digest of the two attributes as computed by SQS: for each, sorted by name, length and bytes of
+// name and type, one byte for the kind of value, length and bytes of the value.
 func attributesMD5() string {
 	h := md5.New()
 	put := func(s string) {
@@ -157,7 +154,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.Header().Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
 	answer := s.answer(r, action, request)
-	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as Amazon SQS does
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // like Amazon SQS
 	w.Write(answer)
 }
 
@@ -174,7 +171,7 @@ func (s *standIn) answer(r *http.Request, action string, request []byte) []byte 
 		s.deleted.Add(1)
 		return []byte(`{}`)
 	}
-	// Batches of deletes and visibility changes all succeed.
+	// Deletes and visibility changes always succeed.
 	var in struct{ Entries []struct{ Id string } }
 	json.Unmarshal(request, &in)
 	if action == "DeleteMessageBatch" {
@@ -211,7 +208,7 @@ func (s *standIn) receive(r *http.Request, request []byte) []byte {
 	}
 }
 
-// take claims up to n of the messages that are left.
+// take claims up to n remaining messages.
 func (s *standIn) take(n int64) (from, to int64) {
 	for {
 		from = s.next.Load()
@@ -238,7 +235,7 @@ func (s *standIn) messages(from, to int64) []byte {
 	return append(out, `]}`...)
 }
 
-// app answers 200 after its time to think and remembers when it was asked.
+// app answers 200 after a delay and records the time.
 type app struct {
 	think       time.Duration
 	n           atomic.Int64
@@ -271,7 +268,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postLoop is the ceiling: a plain client that posts n bodies over c connections.
+// postLoop measures the ceiling: a plain client that posts n bodies over c connections.
 func postLoop(url string, n, c int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c, MaxConnsPerHost: c}}
 	var left atomic.Int64

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// watchers is how many pages of the console are open.
+// watchers is the number of open console pages.
 const watchers = 20
 
-// BenchmarkWatched drains the embedded queue with pages of the console open, each live, and with none: the share of
-// the throughput that is left. Rounds are interleaved. Where every message takes the app no time, the daemon, the app
-// and those who read the pages share the processors, which is the worst case.
+// BenchmarkWatched drains the embedded queue with and without live console pages in interleaved rounds, and reports
+// the remaining share of the throughput. If the app takes no time, daemon, app and page readers compete for the
+// processors, which is the worst case.
 func BenchmarkWatched(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -46,8 +46,8 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// drainWatched drains n messages while pages are open, and returns the messages per second, the daemon's processor
-// time, and the updates per second that the pages got.
+// drainWatched drains n messages with open pages. It returns messages per second, the daemon's CPU time, and the
+// updates per second sent to the pages.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()
@@ -75,7 +75,6 @@ func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float6
 	return s.perSecond(), used, updates
 }
 
-// consoleOf waits for the console of the environment on a data directory.
 func consoleOf(b *testing.B, dir string) string {
 	b.Helper()
 	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
@@ -89,7 +88,7 @@ func consoleOf(b *testing.B, dir string) string {
 	return ""
 }
 
-// watch reads the live stream of a page until ctx is done, and counts its updates.
+// watch reads a page's live stream until ctx is done, and counts updates.
 func watch(ctx context.Context, b *testing.B, url string, events *atomic.Int64) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -15,10 +15,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// instruction is one of a Dockerfile, continued lines joined.
 type instruction struct{ name, rest string }
 
-// lastStage returns the instructions of the stage that becomes the image.
+// lastStage returns the instructions of the image's stage.
 func lastStage(text string) (stage []instruction) {
 	joined := ""
 	for line := range strings.Lines(text) {
@@ -38,7 +37,6 @@ func lastStage(text string) (stage []instruction) {
 	return stage
 }
 
-// of returns what the instructions of a name say.
 func of(stage []instruction, name string) (rests []string) {
 	for _, i := range stage {
 		if i.name == name {
@@ -48,7 +46,6 @@ func of(stage []instruction, name string) (rests []string) {
 	return rests
 }
 
-// only returns what the one instruction of a name says.
 func only(t *testing.T, stage []instruction, name string) string {
 	t.Helper()
 	rests := of(stage, name)
@@ -58,7 +55,7 @@ func only(t *testing.T, stage []instruction, name string) string {
 	return rests[0]
 }
 
-// words reads the exec form of an instruction, which needs no shell.
+// words parses the exec form of an instruction, which needs no shell.
 func words(t *testing.T, name, text string) (list []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -126,7 +123,7 @@ func TestTheBinaryNeedsNothingOfItsImage(t *testing.T) {
 	}
 }
 
-// What is left out of the build's context must not be needed by the build.
+// The build must not need files excluded from its context.
 func TestNothingNeededIsLeftOut(t *testing.T) {
 	t.Parallel()
 	ignored := map[string]bool{}

@@ -1,6 +1,5 @@
-// Package deploy_test checks what lies here as far as that is possible without a
-// machine to deploy to: each file by the tool that would read it, and what the
-// files say about tendril by tendril itself.
+// Package deploy_test checks the files in this folder without deploying: each file with the tool that reads it, and
+// tendril's settings in them with tendril.
 package deploy_test
 
 import (
@@ -14,7 +13,6 @@ import (
 	"tendril/internal/config"
 )
 
-// read returns a file of this folder.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.FromSlash(name))
@@ -24,7 +22,6 @@ func read(t *testing.T, name string) string {
 	return string(data)
 }
 
-// tool runs a program with input and returns what it printed.
 func tool(input string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stdin = strings.NewReader(input)
@@ -32,8 +29,7 @@ func tool(input string, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// checkUp loads the settings that a command line of tendril up and an
-// environment come to.
+// checkUp loads the settings given by a command line of tendril up and an environment.
 func checkUp(t *testing.T, where string, args, environ []string) *config.Config {
 	t.Helper()
 	if len(args) == 0 || args[0] != "up" {
@@ -77,7 +73,6 @@ func checkUp(t *testing.T, where string, args, environ []string) *config.Config 
 
 var commandUse = regexp.MustCompile(`Use:\s+"([a-z]+)`)
 
-// mustBeCommand fails the test unless tendril has the command.
 func mustBeCommand(t *testing.T, where, name string) {
 	t.Helper()
 	files, err := filepath.Glob("../internal/cli/*/*.go")

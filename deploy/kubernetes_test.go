@@ -21,11 +21,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// releases are those of Kubernetes whose schemas the manifests must fit: the
-// first in which sidecars are for good, and the newest that is known.
+// releases are the Kubernetes versions whose schemas the manifests must match: the first with stable sidecars, and
+// the newest known.
 var releases = []string{"1.33", "1.37"}
 
-// documents returns every document of a manifest.
 func documents(t *testing.T, file string) (docs []map[string]any) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -38,8 +37,7 @@ func documents(t *testing.T, file string) (docs []map[string]any) {
 	return docs
 }
 
-// all returns every document of every manifest, of Kubernetes itself or of
-// others' kinds.
+// all returns every document of every manifest, either of Kubernetes or of custom kinds.
 func all(t *testing.T, custom bool) (docs []map[string]any) {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -67,7 +65,7 @@ func asJSON(t *testing.T, docs ...map[string]any) string {
 	return string(data)
 }
 
-// with returns a copy of a document that has one more field in a map of it.
+// with returns a copy of a document with an additional field in one of its maps.
 func with(t *testing.T, doc map[string]any, in, name string, value any) map[string]any {
 	t.Helper()
 	var clone map[string]any
@@ -120,7 +118,7 @@ func TestOperatorsTakeTheManifests(t *testing.T) {
 	}
 }
 
-// A pod, as far as it is about tendril.
+// The parts of a pod that concern tendril.
 type (
 	deployment struct {
 		Kind string
@@ -165,7 +163,7 @@ type (
 	}
 )
 
-// deployed returns the pod of a manifest, and the token in its secret that can only drain.
+// deployed returns the pod of a manifest, and its token that can only drain.
 func deployed(t *testing.T, file string) (p pod, drainToken string) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -195,10 +193,10 @@ func (p *probe) header(name string) string {
 	return ""
 }
 
-// settings are those that the container's tendril runs with.
+// settings returns the settings of the container's tendril.
 func (c *container) settings(t *testing.T) *config.Config {
 	t.Helper()
-	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // the image's
+	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // from the image
 	for _, e := range c.Env {
 		environ = append(environ, e.Name+"="+e.Value)
 	}
@@ -238,14 +236,14 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask asks a console that has everything for a path, as a pod's is asked.
+// ask sends a request to a console in which every part is present, like a probe of a pod.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",
 		Access: console.Access{DrainToken: drainToken},
 		Drain:  func(context.Context) error { return nil },
 		Views:  console.Views{Scale: func() autoscale.Scale { return autoscale.Scale{Desired: 3} }},
-		// Not the console's own answer for what it does not have.
+		// Replace the console's own answer for missing parts.
 		Handlers: console.Handlers{Metrics: http.NotFoundHandler()},
 	})
 	defer server.Close()
@@ -281,7 +279,7 @@ func TestTheSidecarDrainsBeforeTheAppEnds(t *testing.T) {
 	if hook.header("Authorization") != "Bearer "+token || token == "" || hook.header("Host") != "localhost" {
 		t.Error("the hook has not the token of the secret, or names another host")
 	}
-	// A hook's port is a number: the name is another container's.
+	// The hook needs a number: the port's name belongs to a different container.
 	if hook.HTTPGet.Port != uint64(sidecar.Ports[0].ContainerPort) {
 		t.Errorf("the hook asks port %v, and the console is %v", hook.HTTPGet.Port, sidecar.Ports)
 	}

@@ -13,11 +13,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// unit is the assignments of unit files, in order: "Section.Name" to its values.
+// unit maps "Section.Name" to the values assigned in unit files, in order.
 type unit map[string][]string
 
-// parseUnit reads one file after another, as systemd reads a unit and its
-// drop-ins; an empty value forgets those before it.
+// parseUnit parses a unit and its drop-ins like systemd: an empty value clears the previous ones.
 func parseUnit(texts ...string) unit {
 	u := unit{}
 	for _, text := range texts {
@@ -38,7 +37,6 @@ func parseUnit(texts ...string) unit {
 	return u
 }
 
-// one returns the value that counts of an assignment that has one.
 func (u unit) one(t *testing.T, name string) string {
 	t.Helper()
 	if len(u[name]) == 0 {
@@ -47,7 +45,7 @@ func (u unit) one(t *testing.T, name string) string {
 	return u[name][len(u[name])-1]
 }
 
-// seconds returns a time: a bare number is seconds.
+// seconds returns a duration; a bare number is in seconds.
 func (u unit) seconds(t *testing.T, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(u.one(t, name) + "s")
@@ -57,7 +55,6 @@ func (u unit) seconds(t *testing.T, name string) time.Duration {
 	return d
 }
 
-// variables returns the assignments of an EnvironmentFile.
 func variables(text string) (environ []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -67,8 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// The service as it is installed: alone with its settings, running the app, and
-// beside the app's unit.
+// The service as installed: on its own, running the app, and next to the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{
@@ -87,7 +83,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 				texts = append(texts, read(t, s.dropIn))
 			}
 			u := parseUnit(texts...)
-			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // as systemd sorts them
+			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts them
 			environ := append(slices.Clone(u["Service.Environment"]),
 				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {
@@ -110,7 +106,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 	}
 }
 
-// mustFit compares the times and signals of a unit with what tendril does.
+// mustFit compares the times and signals of a unit with tendril's behaviour.
 func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	t.Helper()
 	if stop := u.seconds(t, "Service.TimeoutStopSec"); stop < cfg.ShutdownTimeout+10*time.Second {
@@ -121,9 +117,9 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 	for name, want := range map[string]string{
 		"Service.Type":          "notify",
-		"Service.KillMode":      "mixed", // TERM to tendril alone
+		"Service.KillMode":      "mixed", // TERM to tendril only
 		"Service.ExecReload":    "/bin/kill -HUP $MAINPID",
-		"Service.Restart":       "on-failure", // after "tendril drain" it stays down
+		"Service.Restart":       "on-failure", // stays down after "tendril drain"
 		"Service.OOMPolicy":     "continue",
 		"Service.WatchdogSec":   "30",
 		"Install.WantedBy":      "multi-user.target",
@@ -134,14 +130,13 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	// A drop-in adds folders, and data lies in the first.
+	// A drop-in adds folders, and the data are in the first.
 	if first := strings.Fields(strings.Join(u["Service.StateDirectory"], " "))[0]; "/var/lib/"+first != cfg.DataDir {
 		t.Errorf("the state directory is %s, and data lies in %s", first, cfg.DataDir)
 	}
 }
 
-// install writes the unit into a folder of its own, with a program that is there
-// in place of tendril.
+// install writes the unit into a new folder, with an existing program in place of tendril.
 func install(t *testing.T, dropIn string, more string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -162,7 +157,6 @@ func install(t *testing.T, dropIn string, more string) (path string) {
 	return put("tendril.service", read(t, "systemd/tendril.service")+more)
 }
 
-// analyze runs systemd-analyze on an installed unit.
 func analyze(t *testing.T, unit string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("systemd-analyze", append(args, unit)...)
@@ -178,7 +172,7 @@ func TestSystemdTakesTheService(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			unit := install(t, s.dropIn, "")
-			// It says what it does not know, and ends well all the same.
+			// It warns about unknown directives and still exits with 0.
 			if out, err := analyze(t, unit, "verify"); err != nil || out != "" {
 				t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 			}

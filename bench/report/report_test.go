@@ -151,7 +151,7 @@ func TestMarkersAreFilled(t *testing.T) {
 	if filled, err := fill(page, all); err != nil || !strings.Contains(filled, want) {
 		t.Errorf("all of a benchmark: %v\n%s", err, filled)
 	}
-	page = "<!-- report: console -->\n<!-- end of report -->" // which is the name of a folder of packages too
+	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder of packages
 	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
 		!strings.Contains(filled, "| what | aim | here |") {
 		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)
@@ -205,7 +205,7 @@ func TestSyntaxErrorsOfResultsAreReported(t *testing.T) {
 	}
 }
 
-// TestDocumentsShowTheResults keeps the documents to the file of results, and the tables to the benchmarks.
+// The documents match the file of results, and the tables match the benchmarks.
 func TestDocumentsShowTheResults(t *testing.T) {
 	all := readFile(t, "../results.txt")
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -252,7 +252,7 @@ func TestDocumentsShowTheResults(t *testing.T) {
 	}
 }
 
-// complete reports whether all steps ran that are not those of scale.
+// complete reports whether all steps except for docs/scale.md have run.
 func complete(all *results) bool {
 	ran := map[string]bool{}
 	for r := range all.runs {
@@ -261,7 +261,7 @@ func complete(all *results) bool {
 	return !slices.ContainsFunc(suite, func(s step) bool { return !s.scale && !ran[s.name] })
 }
 
-// hasRun reports whether there are figures of the function of a benchmark.
+// hasRun reports whether there are results of a benchmark's function.
 func hasRun(all *results, benchmark string) bool {
 	function, _, _ := strings.Cut(benchmark[strings.LastIndexByte(benchmark, '.'):], "/")
 	function = benchmark[:strings.LastIndexByte(benchmark, '.')] + function

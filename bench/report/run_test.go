@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// withSuite has other steps than those of the report until the test ends.
+// withSuite replaces the suite for the duration of the test.
 func withSuite(t *testing.T, steps ...step) {
 	t.Helper()
 	before := suite
@@ -19,10 +19,10 @@ func withSuite(t *testing.T, steps ...step) {
 	t.Cleanup(func() { suite = before })
 }
 
-// runReport calls the command, and returns what it printed.
+// runReport runs the command and returns its output.
 func runReport(t *testing.T, args ...string) (printed string, err error) {
 	t.Helper()
-	t.Chdir(".") // the command changes to the folder of go.mod
+	t.Chdir(".") // the command changes to the module's root
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func needsCheckout(t *testing.T) {
 	}
 }
 
-// TestReportRunsWhatIsMissing: two rounds are measured, the second call has nothing to do, and a third one that asks
-// for another round measures that alone. Tables are printed each time.
+// After two rounds, a second call has nothing to do, and a third one measures only an additional round. Tables are
+// printed each time.
 func TestReportRunsWhatIsMissing(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,
@@ -78,7 +78,6 @@ func TestReportRunsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestReportKeepsWhatAFailedStepMeasured: the other steps run too, and the error names the step.
 func TestReportKeepsWhatAFailedStepMeasured(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,
@@ -98,7 +97,6 @@ func TestReportKeepsWhatAFailedStepMeasured(t *testing.T) {
 	}
 }
 
-// TestReportCanBeStopped: a signal ends the step that runs, and it is not recorded.
 func TestReportCanBeStopped(t *testing.T) {
 	needsCheckout(t)
 	t.Chdir(filepath.Join("..", ".."))
@@ -123,7 +121,6 @@ func TestReportRefusesArguments(t *testing.T) {
 	}
 }
 
-// TestPeersAreInstalledOnce: by commands or by Maven, and not marked as complete when that fails.
 func TestPeersAreInstalledOnce(t *testing.T) {
 	before := peers
 	t.Cleanup(func() { peers = before })
@@ -145,7 +142,7 @@ func TestPeersAreInstalledOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		peers[0].commands = []string{"false"} // it is there, so this does not run
+		peers[0].commands = []string{"false"} // already installed, so this does not run
 	}
 	if got := versionsOf(folder); got != "A 1, B 2" {
 		t.Error(got)
@@ -157,7 +154,6 @@ func TestPeersAreInstalledOnce(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreWritten: between the markers, and the plots into the folder of images.
 func TestDocumentsAreWritten(t *testing.T) {
 	all, folder := readFile(t, "testdata/results.txt"), t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, "images"), 0o755); err != nil {

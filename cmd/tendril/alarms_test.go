@@ -14,7 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestAlarmsAgainstAForeignCloud runs the verbs one after the other against moto.
 func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -90,7 +89,7 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	}
 	if len(shown.Alarms) != 5 || shown.Region != "eu-west-1" || shown.DashboardStatus != "in force" ||
 		shown.Alarms[0].State == "" || shown.Alarms[0].Status != "in force" || len(shown.Alarms[0].Actions) != 1 ||
-		shown.Alarms[4].Status != "differs" || len(shown.Alarms[4].Changes) != 1 { // its threshold alone
+		shown.Alarms[4].Status != "differs" || len(shown.Alarms[4].Changes) != 1 { // only its threshold
 		t.Errorf("%+v", shown)
 	}
 

@@ -12,7 +12,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// writeFiles writes files by their path below a folder, and returns the folder.
 func writeFiles(t *testing.T, folder string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -27,7 +26,6 @@ func writeFiles(t *testing.T, folder string, files map[string]string) string {
 	return folder
 }
 
-// writeArchive writes an archive of files and returns its path.
 func writeArchive(t *testing.T, name string, files map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -121,7 +119,6 @@ func TestOldVersionsGo(t *testing.T) {
 	}
 }
 
-// TestUnpackedVersionsStayShut: until somebody is let in, a version is its owner's alone.
 func TestUnpackedVersionsStayShut(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

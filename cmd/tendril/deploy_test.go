@@ -18,8 +18,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// rehearsal is an environment that deploys: a deployment goes through the states
-// one by one, each as soon as it was looked at.
+// rehearsal simulates a deployment, which proceeds to the next state each time its status is read.
 type rehearsal struct {
 	states []api.Deployment
 	paths  chan string
@@ -39,7 +38,7 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, 
 	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
-// status shows an old deployment until the new one has begun.
+// status returns an earlier deployment until the new one has started.
 func (r *rehearsal) status() api.Status {
 	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}
@@ -171,7 +170,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Deploy = func(ctx context.Context, _ string) (api.DeployResult, error) {
 			interrupt()
-			<-ctx.Done() // the end of the test's console
+			<-ctx.Done() // ends with the test's console
 			return api.DeployResult{}, ctx.Err()
 		}
 	})
@@ -221,7 +220,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 
 func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
-	// Ages of hours: whatever time the test takes, they are shown the same.
+	// Use ages of hours, so that the output does not depend on the duration of the test.
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	st := api.Status{
 		Deployment: &api.Deployment{

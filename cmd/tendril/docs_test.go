@@ -13,7 +13,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// docs are the pages whose commands a reader will type.
+// docs returns the pages with commands.
 func docs(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -39,12 +39,9 @@ func docs(t *testing.T) map[string]string {
 	return pages
 }
 
-// typed finds command lines of tendril in indented or fenced code, and in
-// back quotes: the words behind "tendril", up to a comment or a pipe.
+// typed finds command lines of tendril in code and backquotes: the words after "tendril", up to a comment or a pipe.
 var typed = regexp.MustCompile("(?m)(?:^    |^|`|[|] )(?:go run \\./cmd/)?tendril ((?:[a-z]|--)[^`\n]*)")
 
-// TestDocumentedCommandsExist: every command line in the documentation names a
-// subcommand and flags that there are.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -67,7 +64,6 @@ var (
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 )
 
-// TestLinksOfPagesLeadSomewhere: every file that a page names is there, and every heading.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	pages := docs(t)
@@ -103,8 +99,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// code keeps the lines of a page that are code: indented, fenced, or holding
-// back quotes.
+// code returns the lines of a page that are code: indented, fenced, or with backquotes.
 func code(page string) string {
 	var kept []string
 	fenced := false
@@ -119,8 +114,7 @@ func code(page string) string {
 	return strings.Join(kept, "")
 }
 
-// words splits a command line as a shell would, as far as the pages go: single
-// quotes, and an end at a comment, a pipe or a redirection.
+// words splits a command line like a shell, supporting single quotes, comments, pipes and redirections.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
@@ -132,8 +126,7 @@ func words(line string) []string {
 	return out
 }
 
-// tryCommand says what is wrong with the words behind "tendril"; "" when the
-// command exists and takes these flags.
+// tryCommand returns an error message for the words after "tendril", or "" if command and flags exist.
 func tryCommand(args []string) string {
 	c := &base.CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
 	root := cli.NewRoot(c)

@@ -25,8 +25,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// notRun are the commands of the pages that no test machine can run, with the reason; "..." stands for what follows.
-// TestDocumentedCommandsExist still checks their flags. A line that no page has any more fails the test.
+// notRun lists commands that cannot run on a test machine, with the reason; "..." stands for any text.
+// TestDocumentedCommandsExist still checks their flags. A line that is on no page fails the test.
 var notRun = map[string]string{
 	"go install ./cmd/tendril":  "this binary is tendril",
 	"go test ...":               "it would run this test",
@@ -43,10 +43,9 @@ var notRun = map[string]string{
 	"sudoedit ...": "it would change a file of this machine",
 }
 
-// These are the commands of all pages: what the test does not run cannot grow unnoticed.
+// The number of commands on all pages, so that commands cannot silently be skipped.
 const leastRun, countNotRun = 256, 23
 
-// isNotRun tells whether an entry of notRun means the command.
 func isNotRun(entry, command string) bool {
 	command, _, _ = strings.Cut(command, " #")
 	command = strings.TrimSpace(command)
@@ -56,8 +55,7 @@ func isNotRun(entry, command string) bool {
 	return command == entry
 }
 
-// varying is what differs between two runs of a command: both the page and the output are rewritten before they are
-// compared.
+// varying replaces text that differs between runs, both on the page and in the output.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -77,7 +75,6 @@ var varying = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// messageID finds ids of messages.
 var messageID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
 func unvarying(line string) string {
@@ -87,44 +84,35 @@ func unvarying(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// A pageStep is what a reader types, or what the page's author wrote for the test into a comment:
+// A pageStep is a command to type, or a directive for the test in a comment:
 //
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
-//	<!-- test: set NAME=VALUE -->         a variable of the commands that follow
-//	<!-- test: sh COMMAND -->             a command that the page does not show
-//	<!-- test: up [ARGS] -->              an environment that the page does not show; --unready: its app stays unready
-//	<!-- test: until TEXT: COMMAND -->    a command again and again until it prints the text
-//	<!-- test: file NAME -->              the next block is the content of this file
-//	<!-- test: exits STATUS -->           the exit status of the next block's last command
-//	<!-- test: needs PROGRAM -->          the rest of the section is run where there is this program, or moto
-//	<!-- test: together -->               environments of the next block run at the same time
-//	<!-- test: stop -->                   environments of the page end
 type pageStep struct {
 	line int
-	// command is what to type; "" for a directive.
+	// command is "" for a directive.
 	command   string
 	directive string
 	text      string // of the directive "file"
-	// want are the lines that the page shows behind the command, when it shows any.
+	// want is the output shown after the command, if any.
 	want []string
 	// python is a sample to run.
 	python string
-	// first and last of the block; heading begins a section.
+	// first and last command of the block; heading starts a section.
 	first, last, heading bool
 }
 
-// programs are the words with which a line of code is a command.
+// programs matches lines of code that are commands.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
-// pageSteps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print,
-// a block "python" is a sample, and a block without a name behind indented commands is what the last one prints.
+// pageSteps parses a page. Indented lines are commands, a block "console" has commands after "$ " with their output,
+// a block "python" is a sample, and an unnamed block after indented commands is the output of the last one.
 func pageSteps(page string) []pageStep {
 	var out []pageStep
 	var fence string
 	var sample strings.Builder
 	begin := 0
 	inCode := false
-	behind := false // code, with blank lines only between
+	behind := false // code, apart from blank lines
 	end := func() {
 		if inCode && len(out) > begin {
 			out[len(out)-1].last = true
@@ -199,8 +187,7 @@ func pageSteps(page string) []pageStep {
 	return out
 }
 
-// TestDocuments runs every command of the pages in a folder of its own and compares what it prints with what the page
-// shows.
+// Runs every command of the pages in a new folder and compares its output with the page.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -247,36 +234,34 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// A reader follows one page.
 type reader struct {
 	t      *testing.T
 	root   string // the reader's home
 	folder string
 	env    []string
-	status int  // that the next block's last command must have
-	keep   bool // environments run at the same time
-	// unready environments are not waited for until their app is ready.
+	status int  // expected status of the next block's last command
+	keep   bool // environments run concurrently
+	// unready means not to wait for the app.
 	unready bool
-	// skipping is the section whose program is missing.
+	// skipping is a section with a missing program.
 	skipping bool
 	running  []*environmentProcess
-	// as is what the page calls something, and what it is here.
+	// as maps names on the page to names in this run.
 	as     map[string]string
 	lastID string
-	// cloud are the variables of the commands that call Amazon.
+	// cloud are variables for commands that call AWS.
 	cloud []string
 }
 
-// An environmentProcess is a command that goes on: an environment, or a list that is followed.
+// An environmentProcess is a long-running command: an environment, or a list being followed.
 type environmentProcess struct {
 	cmd    *exec.Cmd
 	typed  string
-	output string // the file
+	output string // file
 	ended  chan struct{}
-	err    error // once it has ended
+	err    error // valid once it has ended
 }
 
-// begin starts it.
 func (p *environmentProcess) begin() error {
 	p.ended = make(chan struct{})
 	if err := p.cmd.Start(); err != nil {
@@ -289,7 +274,7 @@ func (p *environmentProcess) begin() error {
 	return nil
 }
 
-// over is nil once it has ended.
+// over returns nil once it has ended.
 func (p *environmentProcess) over() error {
 	select {
 	case <-p.ended:
@@ -300,7 +285,7 @@ func (p *environmentProcess) over() error {
 }
 
 func newReader(t *testing.T) *reader {
-	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir: the path of a socket has a limit
+	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,8 +325,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// goEnvironment are the variables that the commands get: those of Go and of the shell, no settings of tendril or AWS.
-// Where the coverage is measured, the commands count.
+// goEnvironment returns the variables for commands: those of Go and the shell, without settings of tendril or AWS. If
+// coverage is measured, it includes the commands.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
@@ -368,7 +353,7 @@ func (r *reader) fatalf(s *pageStep, format string, args ...any) {
 	r.t.Fatalf("line %d: %s\n%s%s", s.line, cmp.Or(s.command, s.directive), fmt.Sprintf(format, args...), log.String())
 }
 
-// goesOn are the commands that end when they are told to.
+// goesOn matches commands that run until stopped.
 var goesOn = regexp.MustCompile(`^(cd \w+ && )?(go run \./cmd/)?tendril (up|serve|--?function|logs -f|events -f)`)
 
 func (r *reader) follow(s *pageStep) {
@@ -404,7 +389,6 @@ func (r *reader) follow(s *pageStep) {
 	}
 }
 
-// direct does what the page's author asks for.
 func (r *reader) direct(s *pageStep) {
 	word, rest, _ := strings.Cut(s.directive, " ")
 	switch word {
@@ -454,7 +438,7 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// changesShell does what a shell would keep for the next line: export, and cd of its own.
+// changesShell handles commands that affect later lines: export, and cd on its own line.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)
@@ -467,10 +451,10 @@ func (r *reader) changesShell(command string) bool {
 	return false
 }
 
-// ownPort are the addresses at which a page has a queue or a console listen.
+// ownPort matches the addresses of queues and consoles on the pages.
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// here is a text of the page with the addresses and ids of this run.
+// here replaces addresses and IDs in a text of the page with those of this run.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
@@ -483,7 +467,7 @@ func (r *reader) here(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// command is a line as a shell runs it, in a process group of its own.
+// command returns a line as a shell command in its own process group.
 func (r *reader) command(typed string) *exec.Cmd {
 	folder := r.folder
 	if into, rest, ok := strings.Cut(typed, " && "); ok && strings.HasPrefix(into, "cd ") {
@@ -498,7 +482,6 @@ func (r *reader) command(typed string) *exec.Cmd {
 	return cmd
 }
 
-// output runs a command to its end.
 func (r *reader) output(typed string) (out string, status int) {
 	var both bytes.Buffer
 	cmd := r.command(typed)
@@ -513,18 +496,17 @@ func (r *reader) output(typed string) (out string, status int) {
 	return both.String(), status
 }
 
-// reads are the commands that change nothing: they are run again until they print what the page shows.
+// reads matches commands that change nothing. They are repeated until their output matches the page.
 var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|explain|check|versions|message show|` +
 	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs|alarms show)|^curl [^-]*$|^ls|^cat`)
 
-// run types one command and compares.
 func (r *reader) run(s *pageStep, status int) {
 	r.t.Helper()
 	if r.meansAmazon(s.command) {
 		r.amazon()
 	}
 	if strings.HasPrefix(s.command, "tendril terminate") {
-		r.stop() // a reader presses Ctrl-C
+		r.stop() // like Ctrl-C
 	}
 	if goesOn.MatchString(s.command) && status == 0 {
 		r.start(s)
@@ -554,13 +536,13 @@ func (r *reader) until(s *pageStep, try func() error) {
 	}
 }
 
-// compare says how the output differs from the page: "..." stands for lines that the page leaves out.
+// compare compares the output with the page, on which "..." stands for omitted lines.
 func (r *reader) compare(want []string, got string) error {
 	if want == nil {
 		return nil
 	}
 	lines := nonEmpty(strings.Split(strings.ReplaceAll(got, r.root, "/home/ada"), "\n"))
-	lines = slices.DeleteFunc(lines, func(l string) bool { // the test's own variables
+	lines = slices.DeleteFunc(lines, func(l string) bool { // caused by the test's variables
 		return strings.HasPrefix(l, "warning: TENDRIL_LISTEN: ")
 	})
 	rest, gap := lines, false
@@ -588,7 +570,7 @@ func nonEmpty(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.TrimSpace(l) == "" })
 }
 
-// start begins a command that goes on. An environment is waited for until it is ready, a list until it prints.
+// start starts a long-running command and waits until an environment is ready, or a list has printed something.
 func (r *reader) start(s *pageStep) {
 	r.t.Helper()
 	if !r.keep && !strings.Contains(s.command, " -f") {
@@ -625,7 +607,7 @@ func (r *reader) start(s *pageStep) {
 				return err
 			}
 		case len(text) == 0:
-			_, _ = r.output("tendril queues pause && tendril queues resume") // for something to print
+			_, _ = r.output("tendril queues pause && tendril queues resume") // so that there is something to print
 			return errors.New("it has printed nothing")
 		}
 		if s.want == nil {
@@ -639,7 +621,7 @@ func (r *reader) start(s *pageStep) {
 	}
 }
 
-// A listed environment is what 'tendril ps -o json' prints.
+// A listed environment is an entry of 'tendril ps -o json'.
 type listed struct {
 	Name, Endpoint, Console string
 	PID                     int
@@ -656,7 +638,7 @@ func (r *reader) environments() (all []listed) {
 	return all
 }
 
-// ready says what the environment waits for, and notes the addresses that it got.
+// ready returns an error while the environment is not ready, and records its addresses.
 func (r *reader) ready(p *environmentProcess) error {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -665,7 +647,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	all := r.environments()
 	at := slices.IndexFunc(all, func(e listed) bool { return e.PID == p.cmd.Process.Pid })
 	if at < 0 {
-		// With a data directory of its own, or without a console, it is not listed: the end of its start is enough.
+		// With its own data directory, or without a console, it is not listed. Then the end of startup is sufficient.
 		if !regexp.MustCompile(`--data-dir|--console off`).MatchString(p.typed) {
 			return fmt.Errorf("it is not in the list of environments: %v", all)
 		}
@@ -696,7 +678,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	return nil
 }
 
-// stop ends what runs, the newest first.
+// stop stops everything, newest first.
 func (r *reader) stop() {
 	r.t.Helper()
 	for _, p := range slices.Backward(r.running) {
@@ -705,10 +687,10 @@ func (r *reader) stop() {
 	r.running = nil
 }
 
-// end sends a signal and expects the exit status.
+// end sends a signal and checks the exit status.
 func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 	r.t.Helper()
-	_ = p.cmd.Process.Signal(signal) // it may have ended: a page drains it
+	_ = p.cmd.Process.Signal(signal) // it may have exited: a page drains it
 	if err := poll(p.over); err != nil {
 		r.t.Errorf("%s: %v", p.typed, err)
 	} else if got := p.cmd.ProcessState.ExitCode(); got != status {
@@ -717,7 +699,6 @@ func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 	}
 }
 
-// kill ends what a failed test left.
 func (r *reader) kill() {
 	for _, p := range r.running {
 		if p.over() != nil {
@@ -727,13 +708,13 @@ func (r *reader) kill() {
 	}
 }
 
-// meansAmazon tells commands that would call Amazon.
+// meansAmazon reports whether a command would call AWS.
 func (r *reader) meansAmazon(command string) bool {
 	return regexp.MustCompile(`amazonaws\.com|--backend sqs|--region|--?function[ =]my-function|tendril alarms`).
 		MatchString(command)
 }
 
-// amazon serves SQS and Lambda in the place of Amazon: moto where it is installed, else tendril serve.
+// amazon serves SQS and Lambda in place of AWS, with moto if installed, otherwise with tendril serve.
 func (r *reader) amazon() {
 	if r.cloud != nil {
 		return
@@ -754,13 +735,13 @@ func (r *reader) amazon() {
 		moto := testpeer.Moto(r.t, "sqs", "cloudwatch", "dynamodb", "autoscaling", "s3")
 		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL="+moto)
 	} else {
-		// Nothing answers for the other services, and nothing leaves this machine.
+		// Other services are unreachable, and no request leaves this machine.
 		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_SQS="+r.serve(), "AWS_ENDPOINT_URL=http://127.0.0.1:1")
 	}
 	r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_LAMBDA="+functions.URL)
 }
 
-// serve runs the embedded queue apart from the environments of the page.
+// serve runs an embedded queue separate from the page's environments.
 func (r *reader) serve() (endpoint string) {
 	port := testpeer.FreePort(r.t)
 	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir " + r.t.TempDir() + "/amazon"
@@ -781,7 +762,6 @@ func (r *reader) serve() (endpoint string) {
 	return "http://127.0.0.1:" + port
 }
 
-// sample runs Python with boto3.
 func (r *reader) sample(s *pageStep) {
 	r.t.Run("python", func(t *testing.T) {
 		python := testpeer.Python(t, "boto3", "boto3")

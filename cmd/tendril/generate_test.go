@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// generated returns what 'tendril generate' prints. /srv/orders among the arguments stands for a folder with an app.
+// update rewrites the golden files.
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func generated(t *testing.T, args ...string) string {
@@ -43,8 +43,8 @@ func generated(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(out.String(), app, "/srv/orders")
 }
 
-// TestDeployFilesAreGenerated: files of the folder deploy, which its own tests hold to what the tools accept, are what
-// generate prints for certain settings.
+// The files in the folder deploy, whose tests check them with the tools that read them, are the output of generate
+// for certain settings.
 func TestDeployFilesAreGenerated(t *testing.T) {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	for file, args := range map[string][]string{
@@ -74,10 +74,9 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// shownOutput is a command and, fenced below it, what it prints.
+// shownOutput matches a command followed by its fenced output.
 var shownOutput = regexp.MustCompile("(?s)\n    tendril (generate [^\n]*)\n\n```[a-z]*\n(.*?)```\n")
 
-// TestPageShowsWhatIsGenerated: docs/deploy.md shows exactly what its commands print.
 func TestPageShowsWhatIsGenerated(t *testing.T) {
 	const path = "../../docs/deploy.md"
 	page, err := os.ReadFile(path)

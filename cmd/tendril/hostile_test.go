@@ -17,8 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// hostile is a text that would change a terminal, by control characters of both
-// sets, by marks of direction and by bytes that are no text.
+// hostile contains control characters of both sets, direction marks and invalid bytes.
 const hostile = "x\x1b[2J\u009b2J\u202e\x07\rx"
 
 func assertHarmless(t *testing.T, what, text string) {
@@ -30,7 +29,6 @@ func assertHarmless(t *testing.T, what, text string) {
 	}
 }
 
-// TestTextOfOthersIsHarmless in all that the commands print of a running environment.
 func TestTextOfOthersIsHarmless(t *testing.T) {
 	t.Parallel()
 	run := api.TaskRun{Task: hostile, Outcome: hostile, Reason: hostile, Skipped: hostile, MessageID: hostile}
@@ -73,8 +71,7 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	}
 }
 
-// TestWhateverIsPrintedIsHarmless, on a terminal and where lines are for people: there is
-// one place that sees to it.
+// On terminals and for lines meant for people, escaping happens in one place.
 func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// impostor listens where an environment should, answers everything, and records what it gets.
+// impostor listens at an environment's address, answers everything, and records requests.
 type impostor struct {
 	net.Listener
 	mu  sync.Mutex
@@ -65,8 +65,8 @@ func (i *impostor) received() string {
 	return i.got.String()
 }
 
-// TestVerbsSendNothingToAnImpostor who listens at the console's address, be it while the environment runs, as an older
-// version of it would answer, or after it was killed and another process has its id.
+// Someone else listens at the console's address: while the environment runs, answering like an older version, or
+// after it was killed and its process ID was reused.
 func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 	t.Parallel()
 	const token, body = "a-token-that-nobody-else-may-get", "card-4111"
@@ -115,7 +115,7 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 					t.Errorf("%v: the impostor got %q", args, said)
 				}
 				if slices.Contains([]string{"ps", "doctor", "tokens"}, args[0]) {
-					continue // they say more than that
+					continue // they print more
 				}
 				if code != c.code || !strings.Contains(talk, c.want) {
 					t.Errorf("%v: exit %d, want %d, said %s", args, code, c.code, talk)

@@ -30,23 +30,23 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// What a command is, which decides what it must offer.
+// The kind of a command determines its required flags.
 const (
-	reading  = "reading"  // it has -o
-	changing = "changing" // it has --dry-run
-	neither  = "neither"  // for the reason that is given
+	reading  = "reading"  // requires -o
+	changing = "changing" // requires --dry-run
+	neither  = "neither"  // for the given reason
 )
 
-// commandRow is a command: how it is called in the environment of [printingSuite], or why it needs neither flag.
+// commandRow is a command line in the environment of [printingSuite], or the reason why it needs neither flag.
 type commandRow struct {
 	kind string
-	args string // behind the command; DEAD, DELAYED, DIR and CREDENTIALS stand for what the suite made
-	code int    // the exit status of a reading verb
+	args string // arguments; DEAD, DELAYED, DIR and CREDENTIALS stand for things created by the suite
+	code int    // exit status of a reading command
 	why  string
 }
 
-// commandTable holds every command. A new one is entered here: with -o when it shows something, with --dry-run when it
-// changes something.
+// commandTable lists every command. Add new commands here, with -o if they print something, with --dry-run if they
+// change something.
 var commandTable = map[string]commandRow{
 	"alarms apply":              {kind: changing, args: "--name shop --cloudwatch on"},
 	"alarms delete":             {kind: changing, args: "--name shop"},
@@ -137,10 +137,10 @@ var commandTable = map[string]commandRow{
 	"versions":                  {kind: reading},
 }
 
-// nameFree are the reading verbs whose -o name may print nothing here.
+// nameFree lists reading commands whose -o name may print nothing here.
 var nameFree = map[string]bool{"events": true}
 
-// commandsOf returns every command that does something, by its path.
+// commandsOf returns all runnable commands by path.
 func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		path := strings.TrimPrefix(sub.CommandPath(), "tendril ")
@@ -151,8 +151,6 @@ func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 	}
 }
 
-// TestEveryCommandIsInTheTable: a reading verb has -o, a changing verb has --dry-run, and a new command says which it
-// is.
 func TestEveryCommandIsInTheTable(t *testing.T) {
 	t.Parallel()
 	root := cli.NewRoot((&base.CLI{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
@@ -180,12 +178,12 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	}
 }
 
-// printingSuite is an environment that runs, with something in it of every kind.
+// printingSuite is a running environment with something of every kind.
 type printingSuite struct {
 	*testing.T
 	dir     string
 	environ []string
-	words   *strings.Replacer // of the arguments in the table
+	words   *strings.Replacer // of the table's arguments
 }
 
 func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int) {
@@ -205,8 +203,8 @@ func (s *printingSuite) must(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// TestPrintingOfEveryVerb calls every verb of the table in one environment. Each reading one prints in the four
-// formats; each changing one says what it would do, and what there is stays as it was.
+// Runs every command of the table in one environment. Reading commands print all four formats. Changing commands
+// print their steps and leave the state unchanged.
 func TestPrintingOfEveryVerb(t *testing.T) {
 	s := startPrintingSuite(t)
 	for _, path := range slices.Sorted(maps.Keys(commandTable)) {
@@ -271,7 +269,7 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// refusesAlike: what is refused is refused in a dry run too, with the same exit status.
+// refusesAlike checks that errors have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
@@ -298,7 +296,7 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 	}
 }
 
-// state is everything in the environment that a verb could change, as text.
+// state returns everything a command could change, as text.
 func (s *printingSuite) state() string {
 	s.Helper()
 	client, err := api.Dial(filepath.Join(s.dir, "data"))
@@ -325,7 +323,7 @@ func (s *printingSuite) state() string {
 	for i := range queues {
 		messages, _, err := client.Messages(s.Context(), queues[i].Name, api.Filter{})
 		for i := range messages {
-			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // it is computed from a time that is left
+			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // computed from a remaining duration
 		}
 		add(messages, err)
 	}
@@ -339,7 +337,7 @@ func (s *printingSuite) state() string {
 	}
 	events, err := client.Events(s.Context(), api.EventFilter{Limit: 1000, Kinds: []string{string(event.Act)}})
 	for _, e := range events {
-		if e.Fields["method"] != http.MethodGet { // reading bodies is an act as well
+		if e.Fields["method"] != http.MethodGet { // reading bodies is audited too
 			add(e, err)
 		}
 	}
@@ -400,7 +398,6 @@ func startPrintingSuite(t *testing.T) *printingSuite {
 	return s
 }
 
-// run starts the environment, and ends it with the test.
 func (s *printingSuite) run() {
 	up := exec.Command("tendril", "up", "app.zip", "--name", "one", "--max-retries", "1",
 		"--error-visibility-timeout", "0")
@@ -430,10 +427,10 @@ func (s *printingSuite) wait(until func() error) {
 	}
 }
 
-// fill makes something of every kind.
+// fill creates something of every kind.
 func (s *printingSuite) fill() {
 	s.must("queues", "create", "scratch", "--no-dead-letter-queue")
-	s.must("deploy", filepath.Join(s.dir, "two.zip")) // so that there is a version to roll back to
+	s.must("deploy", filepath.Join(s.dir, "two.zip")) // for a rollback
 	s.must("send", "--wait", "-a", "kind=x", "fine")
 	s.tendril("send", "--wait", "status 422 because broken")
 	s.must("tasks", "run", "tidy")
@@ -451,7 +448,7 @@ func (s *printingSuite) fill() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint) // it stands for Amazon SQS too
+	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint) // stands for Amazon SQS too
 	delayed := s.must("send", "--delay", "15m", "later")
 	credentials := filepath.Join(s.dir, "credentials.json")
 	s.must("credentials", "create", "ops", "--credentials", credentials)
@@ -466,7 +463,7 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
-	// What was begun above has ended when the events stay the same.
+	// Everything started above has ended once the events stop changing.
 	last := ""
 	s.wait(func() error {
 		now := s.state()

@@ -22,7 +22,7 @@ import (
 	"tendril/queue"
 )
 
-// newStageOfQueues is a stage whose environment works on several queues, each with a dead-letter queue.
+// newStageOfQueues returns a stage whose environment receives from several queues, each with a dead-letter queue.
 func newStageOfQueues(t *testing.T, names ...string) *stage {
 	t.Helper()
 	s := newStage(t, func(_ *console.Options, i *api.Instance) {
@@ -46,7 +46,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// send puts messages into a queue and returns their ids; die lets them become dead letters of it first.
+// send sends messages to a queue and returns their IDs. With die they become dead letters.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -67,18 +67,18 @@ func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	return ids
 }
 
-// The default of each verb that takes a queue, where none is named and the environment works on several.
+// Defaults of commands with a queue argument, if the environment has several queues.
 const (
 	meansAll     = "all"
 	meansOnlyOne = "refused with the names"
 	meansNone    = "a queue is an argument"
 )
 
-// queueVerbs has every verb that takes a queue: its default, and a command line for an environment of two queues with
-// one message and one dead letter in each. DEAD, OTHER are ids of a dead letter in the first and the second queue.
+// queueVerbs lists every command with a queue argument: its default, and a command line for two queues with a message
+// and a dead letter each. DEAD and OTHER are IDs of dead letters in the first and second queue.
 var queueVerbs = []struct {
 	verb, means, args string
-	want              string // of the output, where all queues are meant
+	want              string // expected output if all queues are meant
 }{
 	{"send", meansOnlyOne, "body", ""},
 	{"receive", meansOnlyOne, "", ""},
@@ -105,11 +105,11 @@ var queueVerbs = []struct {
 	{"message retry", meansAll, "LIVE --dry-run", "mails"},
 	{"message delay", meansAll, "LIVE --for 1m --dry-run", "mails"},
 	{"message delete", meansAll, "LIVE --dry-run", "mails"},
-	{"replay", meansNone, "", ""}, // all are searched: see testdata/script/several_queues.txtar
+	{"replay", meansNone, "", ""}, // searches all: see testdata/script/several_queues.txtar
 	{"migrate", meansNone, "", ""},
 	{"config set", meansNone, "", ""}, // OPTION of QUEUE
 	{"config unset", meansNone, "", ""},
-	{"credentials create", meansNone, "", ""}, // the queues that the key pair may use
+	{"credentials create", meansNone, "", ""}, // queues the key pair may use
 }
 
 func TestQueueDefaultsOfEveryVerb(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDeadLettersOfAllQueuesAreMoved(t *testing.T) {
 	}
 }
 
-// TestReplayedFileNamesItsQueue: where messages come from decides with which settings and where they are posted.
+// The queue of a message determines its settings and target.
 func TestReplayedFileNamesItsQueue(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -228,7 +228,7 @@ func TestReplayedFileNamesItsQueue(t *testing.T) {
 	}
 }
 
-// walkCommands calls do with each command that people see, by its words.
+// walkCommands calls do with each visible command and its words.
 func walkCommands(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
 	do(cmd, words)
 	for _, sub := range cmd.Commands() {

@@ -27,13 +27,13 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain makes this test binary also the programs that the scripts run:
-// tendril itself, and testapp, an app that answers as its messages ask.
+// TestMain lets this test binary run as the programs used by scripts: tendril, and testapp, an app that answers
+// according to its messages.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "get-config": main, "testapp": testapp})
 }
 
-// leakChecked fails the tests of this process when they leave goroutines.
+// leakChecked fails if tests leave goroutines running.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -45,11 +45,10 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
-// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. What
-// follows "outcome" is the header Tendril-Outcome, of the first receive alone where "first" is said too. For "extended"
-// it asks for more time, and answers after two seconds. With
-// APP_SIGNING_SECRET it refuses what is not signed by that key.
+// testapp listens on PORT and prints a line per message. A message with "status N" is answered with N and the text
+// after "because", "slow" after a moment, "stuck" never, and others with 200. The text after "outcome" is the header
+// Tendril-Outcome, with "first" only at the first receive. For "extended" it requests more time and answers after two
+// seconds. With APP_SIGNING_SECRET it refuses requests not signed with that key.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
@@ -110,13 +109,13 @@ func testapp() {
 	os.Exit(1)
 }
 
-// signedBy reports whether a request has a valid signature, as the library of Standard Webhooks judges it.
+// signedBy reports whether the Standard Webhooks library accepts the request's signature.
 func signedBy(key string, header http.Header, body []byte) bool {
 	receiver, err := standardwebhooks.NewWebhook(key)
 	return err == nil && receiver.Verify(body, header) == nil
 }
 
-// answerBatch answers several messages at once: those fail that say "fail".
+// answerBatch answers several messages; those containing "fail" fail.
 func answerBatch(w io.Writer, size string, body []byte) {
 	var batch struct {
 		Records []struct {
@@ -134,11 +133,10 @@ func answerBatch(w io.Writer, size string, body []byte) {
 			reply.Failures = append(reply.Failures, map[string]string{"itemIdentifier": r.ID})
 		}
 	}
-	_ = json.NewEncoder(w).Encode(reply) // of a client that is gone
+	_ = json.NewEncoder(w).Encode(reply) // the client may have disconnected
 }
 
-// TestScripts runs testdata/script. Each script has its own data directory and
-// ports; beside the usual commands there are those of scriptCommands.
+// Each script in testdata/script has its own data directory and ports, and the additional commands in scriptCommands.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -169,7 +167,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "mounts": // can be made that only one process sees
+			case "mounts": // requires private mounts
 				return exec.Command("unshare", "--mount", "mount", "--make-rprivate", "/").Run() == nil, nil
 			}
 			return false, fmt.Errorf("there is no condition %s", name)
@@ -177,10 +175,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// patience bounds what the scripts wait for; it says nothing about speed.
+// patience limits waits of scripts, generously.
 const patience = 30 * time.Second
 
-// poll asks until the answer is nil.
 func poll(ask func() error) error { return pollFor(patience, ask) }
 
 func pollFor(patience time.Duration, ask func() error) error {
@@ -200,8 +197,8 @@ func pollFor(patience time.Duration, ask func() error) error {
 	}
 }
 
-// scriptRunning waits until an environment runs on TENDRIL_DATA_DIR and is
-// ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL and TOKEN.
+// scriptRunning waits until an environment on TENDRIL_DATA_DIR is ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL
+// and TOKEN.
 func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: running")
@@ -224,7 +221,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	i, err := api.ReadInstance(dir)
 	ts.Check(err)
-	token, _ := api.ReadToken(dir) // there is none without a console
+	token, _ := api.ReadToken(dir) // missing without a console
 	for name, value := range map[string]string{
 		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL,
 		"TOKEN": token,
@@ -233,7 +230,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptExits runs a program that must end with a status: exits 6 tendril peek x
+// scriptExits runs a program that must exit with a status: exits 6 tendril peek x
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
@@ -251,11 +248,11 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// misused is all that a misuse may print on standard error: what is wrong in one line, and what to do.
+// misused matches the standard error of a misuse: the problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
-// scriptMisuse runs a program that must end with a status and print one line that says what is wrong and at least one
-// hint: no second error, no usage, no stack: misuse 2 tendril upp
+// scriptMisuse runs a program that must exit with a status and print exactly one problem with at least one hint:
+// misuse 2 tendril upp
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	scriptExits(ts, neg, args)
 	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {
@@ -266,9 +263,8 @@ func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptAgree runs tendril check and tendril up with the same arguments, which both
-// must refuse with a status and in the same words; check goes on where up ends with the
-// first port in use: agree 2 app --pid-file none/pid
+// scriptAgree runs tendril check and tendril up with the same arguments. Both must fail with a status and the same
+// text, except that check continues after the first port in use: agree 2 app --pid-file none/pid
 func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: agree STATUS [ARGS...]")
@@ -287,8 +283,7 @@ func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptUntil runs a program again and again until its output matches:
-// until 'plum' tendril dead list
+// scriptUntil repeats a program until its output matches: until 'plum' tendril dead list
 func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM [ARGS...]")
@@ -306,8 +301,7 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// scriptSignal sends a signal to the environment of the last 'running'; wait
-// for its end with the command wait.
+// scriptSignal sends a signal to the environment of the last 'running'. Use the command wait to wait for its exit.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
 		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "TSTP": syscall.SIGTSTP}
@@ -319,7 +313,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 }
 
-// scriptZip makes an archive of what is in a folder: zip app.zip app
+// scriptZip creates an archive of a folder's contents: zip app.zip app
 func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: zip ARCHIVE FOLDER")
@@ -327,7 +321,6 @@ func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(zipFolder(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
 }
 
-// zipFolder writes an archive of what is in a folder.
 func zipFolder(archive, folder string) error {
 	f, err := os.Create(archive)
 	if err != nil {
@@ -337,8 +330,8 @@ func zipFolder(archive, folder string) error {
 	return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close())
 }
 
-// scriptHTTP asks the console and prints status and body on standard output:
-// http GET /readyz, http POST /api/v1/drain TOKEN {}
+// scriptHTTP sends a request to the console and prints status and body: http GET /readyz, http POST /api/v1/drain
+// TOKEN {}
 func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: http METHOD PATH [TOKEN|@FILE [BODY]]")
@@ -363,8 +356,8 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d %s", resp.StatusCode, body)
 }
 
-// scriptFunctions serves these functions as AWS Lambda does, each of which succeeds, and has AWS_ENDPOINT_URL_LAMBDA
-// name the server. The configuration of one named denied may not be read: functions resize denied
+// scriptFunctions serves Lambda functions that succeed, and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of one
+// named denied is not readable: functions resize denied
 func scriptFunctions(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: functions NAME...")

@@ -17,9 +17,9 @@ import (
 	"tendril/api"
 )
 
-// scriptNowhere reads everything that the console shows: each GET route of its API, the probes, the metrics, and each
-// page that links lead to. None may match: the first pattern for callers without a token, the second for the owner. A
-// route or a page that cannot be found is an error, so that a new one is not left out: nowhere 'canary' 'canary-token'
+// scriptNowhere reads everything the console serves: each GET route of its API, probes, metrics, and all linked
+// pages. The first pattern must not match for callers without a token, the second not for the owner. Routes or pages
+// that are not found are errors, so that new ones are included: nowhere 'canary' 'canary-token'
 func scriptNowhere(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: nowhere PATTERN PATTERN-FOR-THE-OWNER")
@@ -48,7 +48,7 @@ type secretsReader struct {
 	base string
 }
 
-// get returns the status and everything that an answer says, its headers too.
+// get returns the status and the whole answer, including headers.
 func (r *secretsReader) get(path, token string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
 	r.ts.Check(err)
@@ -63,7 +63,7 @@ func (r *secretsReader) get(path, token string) (int, string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header) + "\n" + string(body)
 }
 
-// routes are the paths of all routes that read, with every queue, message and task in the place of their wildcards.
+// routes returns the paths of all reading routes, with wildcards replaced by every queue, message and task.
 func (r *secretsReader) routes() []string {
 	client, err := api.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
 	r.ts.Check(err)
@@ -121,7 +121,7 @@ func (r *secretsReader) routes() []string {
 	return paths
 }
 
-// screens are the patterns of the pages that links lead to, as the tables of package web have them.
+// screens returns the patterns of linked pages from the tables in package web.
 func (r *secretsReader) screens() (patterns []string) {
 	files, err := filepath.Glob("../../internal/console/web/*.go")
 	r.ts.Check(err)
@@ -146,12 +146,13 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// maxPages bounds the pages that links are followed to; lists and filters make more.
+// maxPages limits the pages to follow, because lists and filters multiply.
 const maxPages = 400
 
-// pages are the addresses that links and forms lead to from the overview. They must reach every page of the console.
+// pages returns the addresses reachable from the overview by links and forms. They must cover every page of the
+// console.
 func (r *secretsReader) pages() (paths []string) {
-	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // a form may lead to a page too
+	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // forms may lead to pages too
 	pages, reached := http.NewServeMux(), map[string]bool{}
 	screens := r.screens()
 	for _, path := range screens {

@@ -17,7 +17,6 @@ import (
 	"tendril/queue"
 )
 
-// TestTaskVerbs: what the console says becomes output and exit status.
 func TestTaskVerbs(t *testing.T) {
 	t.Parallel()
 	var said []string

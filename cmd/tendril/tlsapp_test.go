@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// serveTLS serves an app that asks for a client certificate, with certificates that it makes itself: ca.crt, client.crt
-// and client.key in the folder are for its client, and end in ten days.
+// serveTLS serves an app that requires a client certificate. It creates ca.crt, client.crt and client.key, valid for
+// ten days, in the folder.
 func serveTLS(dir, address string, app http.Handler) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,7 +28,7 @@ func serveTLS(dir, address string, app http.Handler) error {
 	own := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(10 * 24 * time.Hour), DNSNames: []string{"localhost"}, IsCA: true,
 		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key) // of the app and of its client
+	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key) // for the app and its client
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// stage is a running environment as the verbs see it: a console in front of a
-// real broker, found through a data directory.
+// stage is an environment for commands: a console in front of a real broker, with a data directory.
 type stage struct {
 	t   *testing.T
 	dir string
@@ -33,8 +32,7 @@ type stage struct {
 	ds  *console.Deliveries
 }
 
-// newStage opens one with the queues jobs and jobs-dead; edit changes what the
-// console is told, and what is written into instance.json.
+// newStage returns a stage with the queues jobs and jobs-dead; edit changes the console's options and instance.json.
 func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -73,7 +71,7 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	return s
 }
 
-// claim makes a data directory one on which an environment runs, until the test ends.
+// claim makes a data directory look in use until the end of the test.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -83,7 +81,6 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// tendril runs one command line and returns what it printed and its status.
 func (s *stage) tendril(input string, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	var out, talk bytes.Buffer
@@ -93,7 +90,6 @@ func (s *stage) tendril(input string, args ...string) (stdout, stderr string, co
 	return out.String(), talk.String(), code
 }
 
-// must runs a command line that succeeds, and returns its output.
 func (s *stage) must(args ...string) string {
 	s.t.Helper()
 	out, talk, code := s.tendril("", args...)
@@ -103,7 +99,6 @@ func (s *stage) must(args ...string) string {
 	return out
 }
 
-// deadLetter sends bodies to jobs and makes them die; it returns their ids.
 func (s *stage) deadLetter(bodies ...string) []string {
 	s.t.Helper()
 	var ids []string
@@ -230,7 +225,7 @@ func TestSendWaits(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
 	done := make(chan struct{})
-	go func() { // an app that takes one message well and one badly
+	go func() { // an app that succeeds once and fails once
 		defer close(done)
 		for i := range 2 {
 			wait := 10 * time.Second
@@ -502,8 +497,6 @@ func TestDrainVerb(t *testing.T) {
 	}
 }
 
-// TestVerbsSayWhenNothingRuns: every verb that needs an environment says so in
-// the same words.
 func TestVerbsSayWhenNothingRuns(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, dir: t.TempDir()}

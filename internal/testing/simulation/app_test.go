@@ -9,18 +9,18 @@ import (
 	"tendril/queue"
 )
 
-// app is the app that runs beside each daemon. How it answers follows from the plan and the message.
+// app is the app next to each daemon. Its answers depend on the plan and the message.
 type app struct{ w *world }
 
-// nature is what the app makes of a message.
+// nature is the app's reaction to a message.
 type nature int
 
 const (
-	plain   nature = iota
-	poison         // never succeeds
-	failing        // fails once or twice
-	slow           // takes longer than the visibility
-	hanging        // is not answered once
+	plain nature = iota
+	poison
+	failing // fails once or twice
+	slow    // takes longer than the visibility timeout
+	hanging // once there is no answer
 )
 
 func (p *plan) nature(key string) nature {
@@ -36,7 +36,7 @@ func (p *plan) nature(key string) nature {
 	return plain
 }
 
-// failures is how often the app fails at a message before it succeeds.
+// failures returns the number of failures before the app succeeds.
 func (p *plan) failures(key string) int {
 	switch p.nature(key) {
 	case failing:
@@ -47,7 +47,6 @@ func (p *plan) failures(key string) int {
 	return 0
 }
 
-// latency is how long the app works on a message.
 func (p *plan) latency(key string, attempt int) time.Duration {
 	x := p.roll("latency", key, attempt)
 	if p.nature(key) == slow {
@@ -56,7 +55,7 @@ func (p *plan) latency(key string, attempt int) time.Duration {
 	return time.Millisecond + time.Duration(x*x*x*float64(6*time.Second))
 }
 
-// fault returns the fault of a kind that goes on at a daemon; nil for none.
+// fault returns the current fault of a kind at a daemon, or nil.
 func (a *app) fault(k kind, l *life) *fault {
 	if a.w.healed.Load() {
 		return nil
@@ -81,7 +80,7 @@ func (a *app) probe(l *life) error {
 	return nil
 }
 
-// post is one POST, or none when the app is down.
+// post simulates a POST, which fails while the app is down.
 func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result {
 	key := keyOf(m)
 	if l.frozen() != nil {
@@ -107,7 +106,6 @@ func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result 
 	return res
 }
 
-// answer is what the app does with one attempt.
 func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queue.Result {
 	plan := a.w.plan
 	d := plan.latency(key, attempt)
@@ -137,7 +135,7 @@ func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queu
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
 
-// keyOf names a message: an ordinary one by its body, a scheduled run by task and time.
+// keyOf identifies a message by its body, a scheduled run by task and time.
 func keyOf(m *queue.Message) string {
 	if run := queue.ParseRun(m); run.Named() {
 		return runKey(run)

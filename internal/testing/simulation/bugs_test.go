@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// bug is something that the simulated world does wrong, so that the oracle has something to find.
+// bug is a defect of the simulated world that the oracle must detect.
 type bug string
 
 const (
@@ -29,7 +29,7 @@ const (
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
 
-// TestTheOracleFindsBugs: each promise is broken once, by the world around the real parts, and its checker says so.
+// The world breaks each promise once, and the oracle reports it.
 func TestTheOracleFindsBugs(t *testing.T) {
 	fs := faultfs.NewDefault(t)
 	for _, c := range []struct {

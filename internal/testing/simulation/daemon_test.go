@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// daemon is one machine on which tendril runs, with its clock.
+// daemon is a machine with its own clock, on which tendril runs.
 type daemon struct {
 	w     *world
 	index int
@@ -20,13 +20,13 @@ type daemon struct {
 	mu     sync.Mutex
 	lives  int
 	life   *life         // nil while it is down
-	goesOn chan struct{} // closed at the end of a pause; nil while it runs
+	goesOn chan struct{} // closed at the end of a pause; nil while running
 
-	offset, before time.Duration // of its wall clock, and what that was before it was set
+	offset, before time.Duration // offset of the wall clock, and its previous value
 	setAt          time.Time
 }
 
-// life is one process: from its start to its stop or kill.
+// life is one process, from its start to its exit.
 type life struct {
 	*daemon
 	number    int
@@ -40,19 +40,18 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// posts are the POSTs in work, receipts those that were posted; the oracle's lock guards both.
+	// posts counts POSTs in progress, receipts holds the posted ones. Both are guarded by the oracle's lock.
 	posts    int
 	receipts map[string]bool
 }
 
-// posted notes the POST of a receive, and reports whether it is the first.
+// posted records the POST of a receive, and reports whether it is the first.
 func (l *life) posted(receipt string) (first bool) {
 	first = !l.receipts[receipt]
 	l.receipts[receipt] = true
 	return first
 }
 
-// working adds to the POSTs in work.
 func (l *life) working(n int) int {
 	l.posts += n
 	return l.posts
@@ -64,17 +63,16 @@ func (d *daemon) running() *life {
 	return d.life
 }
 
-// random is a number in [0,1) that follows from the plan, the daemon and the instant.
+// random returns a number in [0,1) determined by the plan, the daemon and the time.
 func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
 
-// wall is what the machine's clock shows.
 func (d *daemon) wall() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Add(d.offset).Round(0)
 }
 
-// latest is the latest that the clock has shown within the last second: a decision may be as old.
+// latest returns the latest time shown by the clock within the last second, since decisions may be that old.
 func (d *daemon) latest() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +83,7 @@ func (d *daemon) latest() time.Time {
 	return time.Now().Add(offset).Round(0)
 }
 
-// setClock sets the clock ahead of the true time.
+// setClock sets the clock relative to the true time.
 func (d *daemon) setClock(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +111,6 @@ func (d *daemon) options() *worker.Options {
 	return o
 }
 
-// start starts tendril, unless it runs.
 func (d *daemon) start() {
 	if d.running() != nil {
 		return
@@ -162,7 +159,7 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 
 func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }
 
-// end takes the life out of use: whatever it holds from now on is nobody's.
+// end makes the process dead: anything it still holds is lost.
 func (d *daemon) end() *life {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +168,7 @@ func (d *daemon) end() *life {
 	return l
 }
 
-// killNow is kill -9: nothing that the process does from now on has an effect.
+// killNow is kill -9: nothing the process does afterwards has an effect.
 func (d *daemon) killNow() bool {
 	l := d.end()
 	if l == nil {
@@ -186,7 +183,7 @@ func (d *daemon) killNow() bool {
 	return true
 }
 
-// stopNow is TERM: it drains for as long as it may.
+// stopNow is TERM: it drains within its limit.
 func (d *daemon) stopNow() bool {
 	l := d.end()
 	if l == nil {
@@ -206,7 +203,6 @@ func (d *daemon) stopNow() bool {
 	return true
 }
 
-// pause stops the process with a signal.
 func (d *daemon) pause() {
 	d.mu.Lock()
 	if d.goesOn == nil {
@@ -227,7 +223,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen waits for the end of a pause, and returns an error if the process was killed.
+// frozen waits for the end of a pause. It returns an error if the process was killed.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn
@@ -244,7 +240,6 @@ func (l *life) frozen() error {
 	return nil
 }
 
-// reload gives a daemon new settings.
 func (d *daemon) reload(n int) bool {
 	l := d.running()
 	if l == nil {
@@ -259,10 +254,10 @@ func (d *daemon) reload(n int) bool {
 	return true
 }
 
-// target is the app of one daemon, as its worker sees it.
+// target is a daemon's app as seen by its worker.
 type target struct{ *life }
 
-// Deliver hands a message to the app.
+// Deliver delivers a message to the app.
 func (t target) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if b, _ := t.w.server.current(); b != nil && t.w.plan.Embedded {
 		b.Queue(t.w.queueName(workQueue)).Posting(m.ReceiptHandle)

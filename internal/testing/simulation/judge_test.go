@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// judge checks what is left at the end, when everything is healed and drained.
+// judge checks the final state, after everything has healed and drained.
 func (o *oracle) judge(healedAt time.Time) {
 	b, _ := o.w.server.current()
 	dead, err := o.w.server.stored(deadQueue)
@@ -54,7 +54,7 @@ func (o *oracle) judge(healedAt time.Time) {
 	o.judgeRuns(healedAt)
 }
 
-// judgeDead wants a message to be in the dead-letter queue for a reason, after the receives that are configured.
+// judgeDead checks that a message was dead-lettered for a reason, after the configured receives.
 func (o *oracle) judgeDead(m *message, receives int) {
 	p := o.w.plan
 	if m.redriven == 0 && receives != p.MaxReceives {
@@ -64,14 +64,14 @@ func (o *oracle) judgeDead(m *message, receives int) {
 		return
 	}
 	o.figures.Innocent++
-	// A group whose head fails may cost those behind it receives where a receive that is given back counts.
+	// A failing head of a group may cost the messages behind it receives, if released receives count.
 	if m.failures+m.charges+m.excuses < p.MaxReceives && (!p.FIFO || p.Embedded) && m.redriven == 0 {
 		o.violate("%s is in the dead-letter queue without a cause: %d attempts failed, %d receives were lost: %v", m.key,
 			m.failures, m.charges+m.excuses, m.why)
 	}
 }
 
-// judgeRuns wants every run that was due while the environment lived.
+// judgeRuns checks that every due run was enqueued while the environment was alive.
 func (o *oracle) judgeRuns(healedAt time.Time) {
 	if !o.w.plan.Tasks {
 		return
@@ -91,7 +91,7 @@ func (o *oracle) judgeRuns(healedAt time.Time) {
 	}
 }
 
-// file is the file of periodic tasks. The grace is longer than any life: nothing may be missed.
+// file returns the periodic tasks. Their grace period exceeds any life, so no run may be missed.
 func (w *world) file() *periodic.File {
 	return &periodic.File{Tasks: []periodic.Task{
 		{Name: "minutely", URL: "/minutely", Schedule: periodic.Every(time.Minute), Missed: periodic.MissedAll,

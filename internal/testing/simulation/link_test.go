@@ -15,16 +15,16 @@ import (
 	"tendril/queue"
 )
 
-// link is the way from one life of a daemon, or from the producer, to the queue and its registry. It is where calls
-// and answers get lost, and where the oracle sees what a daemon asks for.
+// link connects a life of a daemon, or the producer, with the queue and registry. Calls and answers get lost here,
+// and the oracle observes the calls.
 type link struct {
 	w      *world
-	daemon int   // its number; that of daemons for the producer
+	daemon int   // index; the number of daemons for the producer
 	life   *life // nil for the producer
 
 	mu   sync.Mutex
 	at   time.Duration
-	same map[string]int // calls by action at the instant at
+	same map[string]int // calls by action at the same time
 }
 
 var (
@@ -33,10 +33,10 @@ var (
 	_ leader.Store        = (*link)(nil)
 )
 
-// errKilled is what a daemon that was killed would have got.
+// errKilled is the error of calls by a killed daemon.
 var errKilled = errors.New("the process was killed")
 
-// trouble is what happens to one call.
+// trouble is the fault of one call.
 type trouble struct {
 	before, after time.Duration
 	request       error // it does not arrive
@@ -44,7 +44,6 @@ type trouble struct {
 	slow          bool
 }
 
-// ordinal counts the calls of one action at one instant.
 func (l *link) ordinal(at time.Duration, action string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +54,7 @@ func (l *link) ordinal(at time.Duration, action string) int {
 	return l.same[action]
 }
 
-// draw draws the trouble of one call. What is drawn follows from who calls what when.
+// draw draws the fault of one call, determined by caller, action and time.
 func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	w, at := l.w, l.w.now()
 	n := l.ordinal(at, action)
@@ -100,7 +99,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// call makes one call. applied reports whether it reached the broker, whatever the error says.
+// call performs a call. applied reports whether it reached the broker, whatever the error.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -123,7 +122,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	}
 	err = do(ctx, b)
 	if !l.w.server.alive(life) {
-		t.answer = queue.ErrUnreachable // whatever it was, it went down with the broker
+		t.answer = queue.ErrUnreachable // the broker crashed
 	}
 	if !sleep(ctx, t.after) {
 		return true, t.slow, l.ended(ctx)
@@ -138,7 +137,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	return true, t.slow, err
 }
 
-// whileAlive is ctx until the daemon is killed.
+// whileAlive returns a context that ends when the daemon is killed.
 func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.life == nil {
@@ -148,7 +147,6 @@ func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// ended is the error of a call whose context ended.
 func (l *link) ended(ctx context.Context) error {
 	if l.life != nil && l.life.killed.Err() != nil {
 		return errKilled
@@ -156,7 +154,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits as long as the daemon is paused, and returns an error if it was killed.
+// frozen waits during a pause. It returns an error if the daemon was killed.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -195,7 +193,7 @@ func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []qu
 	return msgs, nil
 }
 
-// settle makes a call about receipts, and excuses the messages of those for which it did not go well.
+// settle makes a call with receipt handles, and excuses messages whose call failed.
 func (l *link) settle(ctx context.Context, action string, receipts []string,
 	do func(context.Context, *broker.Queue) []error) []error {
 	var errs []error
@@ -250,7 +248,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	for i, c := range changes {
 		receipts[i], sent[i] = c.ReceiptHandle, c
 		if !l.w.plan.Embedded {
-			sent[i].Unread = false // the wire does not carry it
+			sent[i].Unread = false // not transmitted over the wire
 		}
 		if l.w.bug == bugRetryEarly {
 			sent[i].Visibility = 0
@@ -267,7 +265,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return errs
 }
 
-// embeddedLink is the link of a daemon that has the queue in its own process.
+// embeddedLink is the link of a daemon with its queue in the same process.
 type embeddedLink struct{ *link }
 
 // TakesDeadLetters implements [worker.DeadLetterer].
@@ -305,7 +303,7 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// leaseName lets a world in which each daemon has a lease of its own have two leaders.
+// leaseName allows two leaders, by giving each daemon its own lease.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)
@@ -313,7 +311,6 @@ func (l *link) leaseName(name string) string {
 	return name
 }
 
-// runs are those of the environment on the broker.
 func (l *link) runs(b *broker.Broker) *registry.Runs {
 	name := periodic.LeaseName(l.w.queueName(workQueue))
 	scope := registry.Scope{Name: name, Lease: name}
@@ -323,7 +320,7 @@ func (l *link) runs(b *broker.Broker) *registry.Runs {
 	return registry.NewRuns(b.Registry(), scope)
 }
 
-// Enqueue is a run on its way into the queue.
+// Enqueue enqueues a run.
 func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) (result registry.EnqueueResult, err error) {
 	run := *queue.ParseRun(&queue.Message{Attributes: scheduled.Message.Attributes})
 	l.w.oracle.enqueuing(l.life, &run)
@@ -344,7 +341,7 @@ func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) 
 	return result, err
 }
 
-// Skip leaves runs out.
+// Skip records skipped runs.
 func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found map[string]registry.RunRecord, err error) {
 	_, _, err = l.call(ctx, "skip", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		found, err = l.runs(b).Skip(ctx, term, runs)
@@ -353,7 +350,7 @@ func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found
 	return found, err
 }
 
-// Since asks up to when tasks are accounted for.
+// Since returns the times up to which tasks are accounted for.
 func (l *link) Since(ctx context.Context, term int64, starts map[string]registry.Start) (known map[string]queue.TaskTimes,
 	err error) {
 	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
@@ -365,7 +362,7 @@ func (l *link) Since(ctx context.Context, term int64, starts map[string]registry
 	return known, err
 }
 
-// Known asks for a run by its id.
+// Known looks up a run by its ID.
 func (l *link) Known(ctx context.Context, id, path string) (known bool, err error) {
 	_, _, err = l.call(ctx, "known", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		known, err = l.runs(b).Known(ctx, id, path)
@@ -376,7 +373,7 @@ func (l *link) Known(ctx context.Context, id, path string) (known bool, err erro
 
 var _ periodic.Registry = (*link)(nil)
 
-// Send is the producer's.
+// Send sends a message of the producer.
 func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sent, err error) {
 	if l.w.bug == bugLoseSends && l.w.plan.roll("lose", out[0].Body) < 0.1 {
 		return make([]queue.Sent, len(out)), nil
@@ -388,7 +385,7 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep waits for d and reports whether ctx is still alive. There is no timer for no time.
+// sleep waits for d and reports whether ctx is still alive. For 0 it creates no timer.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

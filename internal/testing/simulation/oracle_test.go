@@ -12,80 +12,77 @@ import (
 	"tendril/queue"
 )
 
-// oracle knows every message from its sending to its end, and says which promise was broken. What a fault may cost is
-// granted when it happens, message by message: one more POST for an excuse, one receive without an attempt for a
-// charge.
+// oracle tracks every message from its send to its end, and reports broken promises. When a fault happens, it grants
+// the affected messages one more POST (an excuse) or one receive without an attempt (a charge).
 type oracle struct {
 	w *world
 
 	mu         sync.Mutex
 	messages   map[string]*message
 	receipts   map[string]*message
-	groups     map[string][]*message // accepted ones, in their order
-	since      map[string]time.Time  // from when the runs of a task count
-	leaders    map[int64]*life       // whose enqueues were accepted, by term
+	groups     map[string][]*message // accepted ones in order
+	since      map[string]time.Time  // time from which a task's runs count
+	leaders    map[int64]*life       // by term; their enqueues were accepted
 	violations []string
 	figures    figures
 }
 
-// figures are what a run counts.
+// figures are statistics of a run.
 type figures struct {
 	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
 }
 
-// sendState is what is known of a send.
+// sendState is the known state of a send.
 type sendState int
 
 const (
-	sending  sendState = iota // or unknown for good
-	accepted                  // it is in the queue
-	refused                   // it is not
+	sending  sendState = iota // or permanently unknown
+	accepted                  // in the queue
+	refused                   // not in the queue
 )
 
-// message is what became of one message.
+// message is the history of a message.
 type message struct {
 	key, group string
 	isRun      bool
 	state      sendState
-	began      time.Time // of its send
+	began      time.Time // start of its send
 	delay      time.Duration
 	ids        []string
 
-	holder   *life // that has its newest receipt; nil when nobody has
+	holder   *life // holder of its newest receipt handle, or nil
 	receipt  string
-	heldAt   time.Time // of the receive, or of the last change of visibility
+	heldAt   time.Time // time of the receive or the last visibility change
 	hiddenTo time.Time
 	gotAt    time.Time
 	before   int // excuses at its receive
 
 	attempts int
 	active   []*post
-	failed   *post // the last attempt that failed for certain
-	failures int   // attempts that failed since it is in the queue
+	failed   *post // last attempt certain to have failed
+	failures int   // failed attempts since it is in the queue
 	doneBy   []*life
 	isDone   bool // the last answer was a success
 	deleted  bool
-	syncs    int // of the log when the delete was confirmed
+	syncs    int // log syncs when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
 }
 
-// post is one POST.
 type post struct {
 	*message
 	life       *life
 	attempt    int
 	receives   int
-	got        time.Time // its receive
+	got        time.Time // time of its receive
 	start, end time.Time
-	excuses    int // of the message at its receive
-	// overlaps is set when another daemon is at it too, or was a moment ago, for a cause: either may then bring back the
-	// time at which the other wants it to be visible.
+	excuses    int // excuses of the message at its receive
+	// overlaps means that a second daemon was justifiably processing the message at about the same time. Each may
+	// then overwrite the other's visibility time.
 	overlaps bool
 }
 
-// violated notes a broken promise.
 func (o *oracle) violated(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +97,6 @@ func (o *oracle) violate(format string, args ...any) {
 	}
 }
 
-// get returns the message of a key. Called with the lock held.
 func (o *oracle) get(key string) *message {
 	m := o.messages[key]
 	if m == nil {
@@ -110,7 +106,7 @@ func (o *oracle) get(key string) *message {
 	return m
 }
 
-// send enters a message that is about to be sent, sent how that ended.
+// send records that a message is about to be sent, sent the result.
 func (o *oracle) send(key, group string, delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,7 +155,7 @@ func (o *oracle) charge(key, why string) {
 	o.get(key).charges++
 }
 
-// chargeHeld charges what a daemon holds: it may give all of it back.
+// chargeHeld charges the messages held by a daemon, which may release them all.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -170,7 +166,7 @@ func (o *oracle) chargeHeld(l *life) {
 	}
 }
 
-// left notes that a daemon left alone what it held.
+// left records that a daemon abandoned its messages.
 func (o *oracle) left(l *life, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,10 +177,10 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// forgetful is how long ago a receive may be that a killed broker forgets: a fifth of a second, and its commit.
+// forgetful is the maximum age of a receive that a killed broker forgets: a fifth of a second, plus its commit.
 const forgetful = 500 * time.Millisecond
 
-// forgetReceives notes that the queue may have ended without receives since then in its file.
+// forgetReceives records that the queue's file may lack receives since that time.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +191,7 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// powerFailed notes what a power failure may have undone: deletes that no sync of the log followed, and all receives.
+// powerFailed records the possible effects of a power failure: lost deletes since the last sync, and all receives.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,7 +207,7 @@ func (o *oracle) powerFailed(syncs int) {
 	}
 }
 
-// received notes a receive as the broker made it.
+// received records a receive by the broker.
 func (o *oracle) received(l *life, got *queue.Message, visibility time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -243,7 +239,7 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// deleting wants a success of the app, which this daemon has read, before a message is deleted.
+// deleting checks that this daemon has read the app's success before deleting a message.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,7 +259,7 @@ func (o *oracle) deleted(receipt string, syncs int) {
 	}
 }
 
-// begin notes the begin of a POST, and checks whether it may begin.
+// begin records the start of a POST, and checks whether it is allowed.
 func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -288,7 +284,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	if len(m.doneBy) > 0 {
 		o.figures.Duplicates++
 	}
-	if m.isDone { // one that is done again may need several attempts for it
+	if m.isDone { // a repeated message may need several attempts
 		m.isDone = false
 		if m.duplicates++; m.duplicates > m.excuses+m.redriven {
 			o.violate("%s is posted again after its success, %d times with %d reasons: %v", key, m.duplicates, m.excuses,
@@ -311,7 +307,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	return p
 }
 
-// checkRetry wants an attempt no earlier than was promised after the failure before it.
+// checkRetry checks that an attempt is not earlier than promised after the last failure.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
 	if before == nil || before.overlaps || p.receives <= before.receives ||
@@ -327,7 +323,7 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// checkOrder wants nothing of a group in work, and all that was sent before settled.
+// checkOrder checks that no message of the group is in flight, and all earlier ones are settled.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {
@@ -351,13 +347,13 @@ func (o *oracle) usedUp(m *message) bool {
 	}
 	b, _ := o.w.server.current()
 	if b == nil || len(m.ids) == 0 {
-		return true // nobody can tell
+		return true // unknown
 	}
 	_, err := b.Message(context.Background(), o.w.queueName(deadQueue), m.ids[0])
 	return err == nil
 }
 
-// end notes the end of a POST; known means that the daemon has read the answer.
+// end records the end of a POST; known means that the daemon has read the answer.
 func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -383,7 +379,7 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	}
 }
 
-// enqueuing wants no run before its time, by the daemon's own clock.
+// enqueuing checks that a run is not early by the daemon's clock.
 func (o *oracle) enqueuing(l *life, run *queue.Run) {
 	shown := l.latest()
 	o.mu.Lock()
@@ -408,7 +404,7 @@ func (o *oracle) enqueued(run *queue.Run, applied bool, err error) {
 	}
 }
 
-// accepted wants one leader in a term.
+// accepted checks that a term has only one leader.
 func (o *oracle) accepted(l *life, term int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -418,7 +414,7 @@ func (o *oracle) accepted(l *life, term int64) {
 	o.leaders[term] = l
 }
 
-// counting learns from when on the runs of a task count.
+// counting records the time from which a task's runs count.
 func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -435,7 +431,7 @@ func (o *oracle) skipped(e periodic.Skipped) {
 	}
 }
 
-// watchLeaders wants at most one daemon at a time that leads.
+// watchLeaders checks that at most one daemon leads at a time.
 func (o *oracle) watchLeaders(ctx context.Context) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var leading []string

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// plan is one life of an environment: its size, what its app does, and everything that goes wrong. It follows from
-// a seed, and whatever else is drawn during the run follows from Seed too. As JSON it is a regression.
+// plan describes a life of an environment: its size, its app, and all faults. It is derived from a seed, which also
+// determines later draws. Failing plans are stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
-	// FIFO: the queue is one. Embedded: one daemon has the queue in its own process; else daemons share a server.
+	// FIFO selects a FIFO queue. Embedded means one daemon with the queue in its process; otherwise daemons share a
+	// server.
 	FIFO     bool `json:"fifo"`
 	Embedded bool `json:"embedded"`
 	Daemons  int  `json:"daemons"`
@@ -24,14 +25,14 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// ErrorVisibility is negative where it is not set.
+	// ErrorVisibility is negative if not set.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
-	Length          time.Duration `json:"length"` // until everything is healed
+	Length          time.Duration `json:"length"` // until everything heals
 
-	// Shares of the messages: those that never succeed, fail at first, take longer than the visibility, are
-	// not answered at first, and are delayed.
+	// Shares of messages that never succeed, fail at first, take longer than the visibility timeout, get no answer at
+	// first, and are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -42,20 +43,20 @@ type plan struct {
 	Faults []fault `json:"faults"`
 }
 
-// fault is one thing that goes wrong, for a while.
+// fault is a temporary fault.
 type fault struct {
 	Kind kind          `json:"kind"`
 	At   time.Duration `json:"at"`
 	For  time.Duration `json:"for"`
-	// Daemon is who is hit; the number of daemons stands for the producer, which only the network hits.
+	// Daemon is the index of the affected daemon; the number of daemons stands for the producer, which only has
+	// network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"` // that a call is hit
-	// Amount is the share of unsynced writes that a power failure keeps, or by how much a clock is set.
+	Chance float64 `json:"chance,omitempty"` // probability per call
+	// Keep is the share of unsynced writes that survive a power failure, Step the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`
 }
 
-// kind is what goes wrong.
 type kind string
 
 const (
@@ -84,7 +85,7 @@ const (
 	redrive       kind = "dead letters redriven"
 )
 
-// kinds are all of them; those on the network do not happen to a queue in the daemon's own process.
+// kinds lists all faults. Network faults do not apply to an embedded queue.
 var (
 	kinds = []kind{killDaemon, stopDaemon, pauseDaemon, reload, stepClock, loseAnswers, loseRequests, slowCalls,
 		throttleCalls, cutNetwork, cutRegistry, repeatReceive, appDown, appFailing, appSlow, appThrottles, appSilent,
@@ -95,7 +96,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// newPlan draws a plan. One in eight has no faults at all: then nothing may be done twice.
+// newPlan draws a plan. One in eight has no faults; then nothing may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }
@@ -142,12 +143,12 @@ func drawFault(r *rand.Rand, p *plan) fault {
 	return f
 }
 
-// during reports whether a fault goes on at an instant, for a daemon.
+// during reports whether a fault is active at a time for a daemon.
 func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// roll is a number in [0,1) that follows from the plan and from what it is asked for: not from how often.
+// roll returns a number in [0,1) determined by the plan and the arguments, regardless of the number of calls.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)
@@ -155,7 +156,7 @@ func (p *plan) roll(what ...any) float64 {
 	return r.Float64()
 }
 
-// String is the plan as it is kept.
+// String returns the plan's JSON.
 func (p *plan) String() string {
 	text, err := json.MarshalIndent(p, "", "\t")
 	if err != nil {

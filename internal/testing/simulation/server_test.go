@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// server is the broker and the disk below it.
+// server is the broker and its disk.
 type server struct {
 	w    *world
 	root string
@@ -31,10 +31,10 @@ type server struct {
 
 	disk struct {
 		sync.Mutex
-		dead         string // the directory of a broker that crashed
+		dead         string // directory of a crashed broker
 		fails        kind   // failDisk, fillDisk, or ""
 		fault        int
-		began, ended time.Time // of the last time that it failed
+		began, ended time.Time // of the last failure
 	}
 }
 
@@ -52,22 +52,21 @@ func (w *world) queueName(name string) string {
 	return name
 }
 
-// current returns the broker, nil while it is down, and which of its lives that is.
+// current returns the broker, or nil while it is down, and the number of its life.
 func (s *server) current() (*broker.Broker, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b, s.life
 }
 
-// alive reports whether the broker still lives that life.
+// alive reports whether the broker is still in that life.
 func (s *server) alive(life int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life == life
 }
 
-// run opens the broker, and tries again as a service manager would, as long as the disk does not let it. It returns
-// at once.
+// run opens the broker in the background, and retries while the disk fails, like a service manager.
 func (s *server) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,6 @@ func (s *server) open(dir string) {
 	}
 }
 
-// create creates the queues, unless they are there.
 func (s *server) create(b *broker.Broker) error {
 	ctx, p := context.Background(), s.w.plan
 	attrs := map[string]string{"MessageRetentionPeriod": "1209600"}
@@ -119,7 +117,7 @@ func (s *server) create(b *broker.Broker) error {
 	return b.SetAttributes(ctx, s.w.queueName(workQueue), own)
 }
 
-// take takes the broker out of use, and returns it.
+// take removes and returns the broker.
 func (s *server) take() *broker.Broker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +128,6 @@ func (s *server) take() *broker.Broker {
 	return b
 }
 
-// stop closes the broker in order.
 func (s *server) stop() error {
 	if b := s.take(); b != nil {
 		return b.Close()
@@ -138,8 +135,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// crash ends the broker at this instant and leaves what is on the disk: all that was written, or after a power
-// failure what was synced, and of the rest the share keep. It reports whether the broker ran.
+// crash kills the broker and restores the disk: everything written, or after a power failure everything synced and
+// the share keep of the rest. It reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -170,13 +167,13 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	s.disk.Lock()
 	s.disk.dead = from
 	s.disk.Unlock()
-	_ = b.Close() // it is cut off from its files
+	_ = b.Close() // disconnected from its files
 	s.w.fs.Forget(from)
 	_ = os.RemoveAll(from)
 	return true
 }
 
-// fail decides the fate of one change of a file.
+// fail determines the result of one file change.
 func (s *server) fail(op, path string, n int) int32 {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -194,7 +191,7 @@ func (s *server) fail(op, path string, n int) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// setDisk has the disk fail in a way, or work again.
+// setDisk makes the disk fail, or work again.
 func (s *server) setDisk(how kind, fault int) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -206,11 +203,11 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// recovers is how long after a failure of the disk the broker has written what it could not write during it: up to
-// five seconds pass until it opens its file again, and one until it tries receives again.
+// recovers is the time after a disk failure until the broker has written everything: up to five seconds until it
+// reopens its file, and one until it retries receives.
 const recovers = 7 * time.Second
 
-// diskFailing returns since when the broker may not have been able to write receives; the zero time when it is.
+// diskFailing returns the time since which the broker may be unable to write receives; the zero time if it is able.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -224,7 +221,6 @@ func (s *server) diskFailingLocked() time.Time {
 	return s.disk.began
 }
 
-// stored are the messages of a queue.
 func (s *server) stored(name string) (list []broker.Stored, err error) {
 	b, _ := s.current()
 	if b == nil {

@@ -7,18 +7,18 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// shrinkRuns bounds how often a plan is run to make it shorter.
+// shrinkRuns limits the runs for shortening a plan.
 const shrinkRuns = 150
 
-// shrink looks for a shorter plan that still breaks a promise: it leaves out faults, halves first, then makes
-// everything smaller. It returns nil when the plan itself breaks none.
+// shrink looks for a shorter plan that still fails: it removes faults, halves first, then reduces all sizes. It
+// returns nil if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
 	return short, s.last
 }
 
-// shrink returns nil when the plan itself breaks no promise in three runs.
+// shrink returns nil if the plan does not fail in three runs.
 func (s *shrinker) shrink(p *plan) *plan {
 	best, found := s.breaks(*p)
 	for i := 0; i < 2 && !found; i++ {
@@ -63,11 +63,11 @@ func (s *shrinker) shrink(p *plan) *plan {
 	return best
 }
 
-// shrinker runs plans, as long as it may.
+// shrinker runs plans up to a limit.
 type shrinker struct {
 	run  func(*plan) outcome
 	left int
-	last outcome // of the last plan that broke a promise
+	last outcome // of the last failing plan
 }
 
 func (s *shrinker) breaks(p plan) (*plan, bool) {
@@ -85,7 +85,7 @@ func (s *shrinker) breaks(p plan) (*plan, bool) {
 
 func (p *plan) isSame(q *plan) bool { return p.String() == q.String() }
 
-// isPossible reports whether a plan is one that can be lived through.
+// isPossible reports whether a plan can be executed.
 func (p *plan) isPossible() bool {
 	for _, f := range p.Faults {
 		if f.Daemon > p.Daemons || f.Daemon == p.Daemons && !slices.Contains(onNetwork, f.Kind) {
@@ -95,7 +95,6 @@ func (p *plan) isPossible() bool {
 	return p.Messages > 0 && p.Daemons > 0 && p.Connections > 0
 }
 
-// TestShrink makes a plan with a bug as short as the bug needs.
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	p := newPlan(14)

@@ -22,13 +22,13 @@ var (
 	seedCount = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0 means 50, and 10,000 at night; 1 shows the history")
 )
 
-// TestMain has one goroutine run at a time: which of those that wake together is first then hardly ever differs.
+// TestMain runs one goroutine at a time, so that the order of goroutines waking at the same time hardly ever differs.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	os.Exit(testpeer.Contained(m).Run())
 }
 
-// TestSeeds lives through one plan for each seed. A plan that breaks a promise is made as short as it gets, and kept.
+// Runs one plan per seed. A failing plan is shortened and stored.
 func TestSeeds(t *testing.T) {
 	first, n := *firstSeed, *seedCount
 	if n == 0 {
@@ -62,7 +62,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// report prints a plan that broke a promise with the shortest one that was found, which it keeps as a regression.
+// report prints a failing plan with the shortest one found, and stores the latter as a regression.
 func report(t *testing.T, fs *faultfs.FS, p *plan, out *outcome) {
 	t.Errorf("seed %d, history %016x:\n%s", p.Seed, digest(out.history), strings.Join(out.violations, "\n"))
 	if len(p.Faults) > 30 {
@@ -81,7 +81,6 @@ func report(t *testing.T, fs *faultfs.FS, p *plan, out *outcome) {
 		strings.Join(shortOut.violations, "\n"), strings.Join(shortOut.history, "\n"))
 }
 
-// TestKnownPlans lives through the plans that broke a promise once.
 func TestKnownPlans(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(paths) == 0 {
@@ -105,7 +104,7 @@ func TestKnownPlans(t *testing.T) {
 	}
 }
 
-// TestOneSeedIsOneHistory: what a seed draws is the same each time, and so is what comes of it, in all but a few lives.
+// A seed gives the same plan and, except for a few lives, the same history.
 func TestOneSeedIsOneHistory(t *testing.T) {
 	fs, seeds, same := faultfs.NewDefault(t), 6, 0
 	if testing.Short() {
@@ -126,9 +125,8 @@ func TestOneSeedIsOneHistory(t *testing.T) {
 	}
 }
 
-// summary adds up runs.
 type summary struct {
-	seeds, quiet int // quiet ones had no faults
+	seeds, quiet int // quiet: without faults
 	virtual      time.Duration
 	figures      figures
 	planned      int // faults
@@ -168,8 +166,7 @@ func (s *summary) String() string {
 		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.figures)
 }
 
-// checkEffects wants every kind of fault to have had an effect, and what they are for to have been seen: else the
-// oracle was asked nothing.
+// checkEffects checks that faults of every kind had their effects; otherwise the oracle was not exercised.
 func (s *summary) checkEffects(t *testing.T) {
 	for _, k := range kinds {
 		if s.faults[k] == 0 {

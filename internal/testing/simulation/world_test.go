@@ -22,7 +22,6 @@ import (
 	"tendril/queue"
 )
 
-// world is one run of a plan.
 type world struct {
 	t    *testing.T
 	plan *plan
@@ -35,14 +34,13 @@ type world struct {
 	server  *server
 	app     *app
 	daemons []*daemon
-	ending  sync.WaitGroup // lives that end
+	ending  sync.WaitGroup // ending lives
 
 	mu      sync.Mutex
 	history []string
-	faults  map[kind]int // how often each had an effect
+	faults  map[kind]int // number of effects
 }
 
-// outcome is what a run came to.
 type outcome struct {
 	violations []string
 	history    []string
@@ -51,7 +49,7 @@ type outcome struct {
 	lasted     time.Duration // virtual
 }
 
-// run lives through a plan, in virtual time.
+// run executes a plan in virtual time.
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	root := directory(t)
 	defer os.RemoveAll(root)
@@ -71,7 +69,7 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	return out
 }
 
-// directory is one in memory where there is such a thing.
+// directory returns a directory in memory if possible.
 func directory(t *testing.T) string {
 	for _, parent := range []string{"/dev/shm", ""} {
 		if dir, err := os.MkdirTemp(parent, "simulation"); err == nil {
@@ -82,7 +80,7 @@ func directory(t *testing.T) string {
 	return ""
 }
 
-// watch says which plan it was that never came to an end.
+// watch reports the plan if it never ends.
 func watch(p *plan) (stop func()) {
 	timer := time.AfterFunc(10*time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "this plan does not end:\n%s\n", p)
@@ -91,26 +89,26 @@ func watch(p *plan) (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// now is the virtual time since the begin.
+// now returns the virtual time since the start.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// note adds to the history.
+// note adds a line to the history.
 func (w *world) note(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // which differs each time
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // differs each time
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.history = append(w.history, line)
 }
 
-// injected counts that a fault had an effect.
+// injected counts a fault that had an effect.
 func (w *world) injected(k kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults[k]++
 }
 
-// live is the whole life: trouble, healing, draining, the judgement, the end.
+// live runs a whole life: faults, healing, draining, judgement, end.
 func (w *world) live() {
 	w.startQueue()
 	for i := range w.plan.Daemons {
@@ -126,7 +124,7 @@ func (w *world) live() {
 	healedAt := time.Now()
 	producing.Wait()
 	if w.plan.Tasks {
-		time.Sleep(2*time.Minute + 137*time.Millisecond) // a leader is found, and makes up for what was missed
+		time.Sleep(2*time.Minute + 137*time.Millisecond) // a leader is elected, and catches up on missed runs
 		for _, d := range w.daemons {
 			d.running().stopTasks()
 		}
@@ -152,7 +150,7 @@ func (w *world) live() {
 	}
 }
 
-// produce sends the messages over the length of the plan: those of a group one after the other.
+// produce sends the messages over the length of the plan, messages of a group one by one.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -168,7 +166,7 @@ func (w *world) produce(producing *sync.WaitGroup) {
 	}
 }
 
-// sendOne sends a message. On a FIFO queue one whose answer is lost is sent again with the same deduplication id.
+// sendOne sends a message. On a FIFO queue, it retries with the same deduplication ID if the answer was lost.
 func (w *world) sendOne(way *link, key, group string) {
 	out := queue.Outgoing{Body: key}
 	var delay time.Duration
@@ -202,7 +200,7 @@ func (w *world) sendOne(way *link, key, group string) {
 	}
 }
 
-// disturb lets the faults happen, until the time is over.
+// disturb starts and ends faults until the time is over.
 func (w *world) disturb() {
 	type event struct {
 		at  time.Duration
@@ -222,7 +220,7 @@ func (w *world) disturb() {
 	time.Sleep(w.plan.Length - w.now())
 }
 
-// begin lets a fault begin. What hits single calls is drawn where they are made.
+// begin starts a fault. Faults of single calls are drawn with the calls.
 func (w *world) begin(i int, f *fault) {
 	w.note("%s begins at %d for %v", f.Kind, f.Daemon, f.For)
 	happened := true
@@ -280,7 +278,6 @@ func (w *world) begin(i int, f *fault) {
 	}
 }
 
-// finish ends a fault.
 func (w *world) finish(f *fault) {
 	w.note("%s ends at %d", f.Kind, f.Daemon)
 	switch f.Kind {
@@ -295,7 +292,7 @@ func (w *world) finish(f *fault) {
 	}
 }
 
-// crash ends the broker as a kill or a power failure does.
+// crash ends the broker by a kill or a power failure.
 func (w *world) crash(isPower bool, keep float64) bool {
 	syncs := w.fs.Syncs(walName)
 	if !w.server.crash(isPower, keep) {
@@ -313,7 +310,7 @@ func (w *world) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// startAll starts whatever is down.
+// startAll starts everything that is down.
 func (w *world) startAll() {
 	w.server.run()
 	for _, d := range w.daemons {
@@ -321,7 +318,6 @@ func (w *world) startAll() {
 	}
 }
 
-// startQueue starts the queue and waits for it.
 func (w *world) startQueue() {
 	w.server.run()
 	for b, _ := w.server.current(); b == nil; b, _ = w.server.current() {
@@ -329,7 +325,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// redeliver makes messages visible that daemons hold, as a standard queue of Amazon SQS may by itself.
+// redeliver makes messages in flight visible, as a standard queue on Amazon SQS may.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -352,7 +348,6 @@ func (w *world) redeliver(i int) (any bool) {
 	return true
 }
 
-// redrive moves the dead letters back.
 func (w *world) redrive() bool {
 	b, _ := w.server.current()
 	dead, err := w.server.stored(deadQueue)
@@ -370,7 +365,6 @@ func (w *world) redrive() bool {
 	return err == nil
 }
 
-// heal ends all trouble.
 func (w *world) heal() {
 	w.note("everything is healed")
 	w.healed.Store(true)
@@ -383,12 +377,12 @@ func (w *world) heal() {
 	w.startAll()
 }
 
-// drain waits until nothing is left in the queue, no longer than the attempts that are left can take.
+// drain waits until the queue is empty, at most as long as the remaining attempts can take.
 func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
 	longest := time.Duration(p.MaxReceives+1)*each + 10*time.Minute
-	if p.FIFO { // one after the other
+	if p.FIFO { // one by one
 		bad := 0
 		for i := range p.Messages {
 			if n := p.nature(fmt.Sprintf("m%d", i)); n != plain {
@@ -397,7 +391,7 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
-	if b, _ := w.server.current(); b != nil { // what waits for a slot, twice over
+	if b, _ := w.server.current(); b != nil { // twice the messages waiting for a slot
 		l, _ := b.Ledger(w.queueName(workQueue))
 		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
 	}
@@ -415,7 +409,7 @@ func (w *world) drain() bool {
 	}
 }
 
-// stuck describes what is not drained, and what the workers say.
+// stuck describes the remaining messages and the workers' state.
 func (w *world) stuck(b *broker.Broker) string {
 	var text []string
 	stored, _ := w.server.stored(workQueue)
@@ -432,8 +426,7 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// digest is a number for a history. Lines of one instant are put in order first: goroutines that wake together run
-// in any order.
+// digest hashes a history. It sorts lines of the same time, because goroutines that wake together run in any order.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {

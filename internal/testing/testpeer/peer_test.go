@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// observer is a test that is asked to end, and notes how.
+// observer is a testing.TB that records how it ended.
 type observer struct {
 	testing.TB
 	ended, said string
@@ -21,13 +21,13 @@ func (w *observer) Skipf(format string, args ...any) { w.end("skipped", format, 
 
 func (w *observer) Fatalf(format string, args ...any) { w.end("failed", format, args) }
 
-// end ends the goroutine's work as the real ones do, by a panic that see catches.
+// end ends the goroutine's work by a panic, which see recovers.
 func (w *observer) end(how, format string, args []any) {
 	w.ended, w.said = how, fmt.Sprintf(format, args...)
 	panic(w)
 }
 
-// see runs what may end the test.
+// see calls f, which may end the test.
 func (w *observer) see(f func(testing.TB)) {
 	defer func() {
 		if p := recover(); p != nil && p != any(w) {
@@ -109,7 +109,7 @@ func TestNightlyRunsAreLarger(t *testing.T) {
 	}
 }
 
-// environmentOf is tests that note an environment variable.
+// environmentOf records environment variables.
 type environmentOf struct{ home, key, temp *string }
 
 func (e environmentOf) Run() int {
