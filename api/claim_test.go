@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestOneClaimsADirectory: the lock is the open file's, so two claims of one
-// process stand for those of two.
+// The lock belongs to the open file, so two claims of one process behave like those of two processes.
 func TestOneClaimsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,7 +41,7 @@ func TestOneClaimsADirectory(t *testing.T) {
 	}
 }
 
-// TestLooksDoNotKeepAnEnvironmentFromItsStart: commands look at the lock while it is claimed.
+// Commands check the lock while it is being claimed.
 func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

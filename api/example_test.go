@@ -49,7 +49,7 @@ func ExampleError() {
 	// Output: 409 this environment uses Amazon SQS: the console holds no queues of its own
 }
 
-// startEnvironment stands in for 'tendril up': it serves a console and writes what Dial reads.
+// startEnvironment imitates 'tendril up': it serves a console and writes the files needed by Dial.
 func startEnvironment() (dataDir string, stop func()) {
 	dataDir, err := os.MkdirTemp("", "shop")
 	if err != nil {

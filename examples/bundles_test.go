@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// TestBundlesAreWhole: nothing of the example bundles is not used, and
-// nothing is done in spite of a flaw.
+// The example bundles have no flaws and no unused parts.
 func TestBundlesAreWhole(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
@@ -44,7 +43,7 @@ func TestBundlesAreWhole(t *testing.T) {
 	}
 }
 
-// TestHooksOfTheExamples runs what a deployment of each runs, but for the app.
+// Runs everything a deployment runs, except for the app.
 func TestHooksOfTheExamples(t *testing.T) {
 	t.Parallel()
 	for dir, program := range map[string]string{"thumbnails": "go", "reports": "python3", "letters": "node"} {
@@ -77,7 +76,6 @@ func TestHooksOfTheExamples(t *testing.T) {
 	}
 }
 
-// TestLetters runs the Node example the way an environment does.
 func TestLetters(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "node")

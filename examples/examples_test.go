@@ -15,8 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestReports runs the Python example as its Procfile does and posts to it
-// what a worker daemon posts.
+// Runs the Python example like its Procfile and posts like a worker daemon.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	python := testpeer.Program(t, "python3")
@@ -62,7 +61,6 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// waitFor returns once somebody listens.
 func waitFor(t *testing.T, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -18,9 +18,8 @@ import (
 	"tendril/queue"
 )
 
-// TestReportsUnderAWorker runs the Python example the way an environment does:
-// the line of its Procfile by the supervisor, the messages by the deliverer,
-// fifty at a time, all of them twice.
+// Runs the Python example like an environment: the supervisor runs its Procfile, and the deliverer posts the
+// messages, fifty at a time, each of them twice.
 func TestReportsUnderAWorker(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "python3")
@@ -68,8 +67,8 @@ func TestReportsUnderAWorker(t *testing.T) {
 	}
 }
 
-// runBundle runs the app of a folder until the test ends, and returns when it
-// is ready. ended gets how the app ends.
+// runBundle runs the app in a folder until the end of the test, and returns when it is ready. ended receives its
+// exit.
 func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int,
 	ended <-chan supervisor.Exit) {
 	t.Helper()
@@ -100,8 +99,7 @@ func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervi
 	return app, port, exits
 }
 
-// startOnFreePort draws ports from below the range in which the system hands
-// them out, so that nobody is given one between the check and the start.
+// startOnFreePort chooses ports below the ephemeral range, so that none is taken between check and start.
 func startOnFreePort(t *testing.T, opts *supervisor.Options, p supervisor.Process) (*supervisor.Supervisor, int) {
 	t.Helper()
 	base := p.Env

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A stop waits for the job in hand, and takes no other.
 func TestStopFinishesTheJobInFlight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,7 +67,6 @@ func TestStopFinishesTheJobInFlight(t *testing.T) {
 	}
 }
 
-// An app that cannot listen, or has no place for its pictures, ends with an error.
 func TestStartThatCannotWorkIsAnError(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -89,7 +87,6 @@ func TestStartThatCannotWorkIsAnError(t *testing.T) {
 	}
 }
 
-// dial connects once somebody listens.
 func dial(t *testing.T, port string, ended <-chan error) net.Conn {
 	t.Helper()
 	for {

@@ -14,7 +14,6 @@ import (
 	"testing"
 )
 
-// Each job names a picture that lies in the source folder by then.
 func TestJobsNamePicturesThatWereDrawn(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "source"), 0o755); err != nil {
@@ -22,7 +21,7 @@ func TestJobsNamePicturesThatWereDrawn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	const wanted = 7 // pictures at dusk and at night among them
+	const wanted = 7 // includes pictures at dusk and at night
 	var jobs []job
 	queue := fakeSQS(t, func(body string) {
 		var j job
@@ -44,7 +43,7 @@ func TestJobsNamePicturesThatWereDrawn(t *testing.T) {
 	}
 }
 
-// A queue that refuses the jobs ends the production; the app serves what it has.
+// If the queue refuses jobs, production ends; the app keeps serving.
 func TestProductionEndsWhenTheQueueRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "source"), 0o755); err != nil {
@@ -58,7 +57,7 @@ func TestProductionEndsWhenTheQueueRefuses(t *testing.T) {
 	}
 }
 
-// fakeSQS is a queue that takes messages, or refuses them where take is nil. It returns its URL.
+// fakeSQS is a queue that accepts messages, or refuses them if take is nil. It returns its URL.
 func fakeSQS(t *testing.T, take func(body string)) (queueURL string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

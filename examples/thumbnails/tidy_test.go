@@ -39,7 +39,7 @@ func TestTidyRemovesTheOldest(t *testing.T) {
 	}
 }
 
-// What cannot be removed is an error of the server, so that the task comes again.
+// Failing to remove a file is a server error, so that the task is retried.
 func TestTidyThatFailsIsAnErrorOfTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

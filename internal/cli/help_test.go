@@ -13,7 +13,6 @@ import (
 	"tendril/internal/config"
 )
 
-// helpOf is what a command line prints that asks for help.
 func helpOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, talk bytes.Buffer
@@ -24,7 +23,7 @@ func helpOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// everyCommand calls do with each command that people see, by its words.
+// everyCommand calls do with each visible command and its words.
 func everyCommand(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
 	do(cmd, words)
 	for _, sub := range cmd.Commands() {
@@ -43,7 +42,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 			pages = append(pages, helpOf(t, append(slices.Clone(words), "--"+base.HelpAll)...))
 		}
 		if strings.HasPrefix(cmd.CommandPath(), "tendril completion") {
-			return // cobra's words
+			return // written by cobra
 		}
 		for _, page := range pages {
 			for line := range strings.Lines(page) {
@@ -59,7 +58,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	})
 }
 
-// sectionsOf are the options of a page of help by heading, and the headings in their order.
+// sectionsOf returns the options of a help page by heading, and the headings in order.
 func sectionsOf(page string) (byTitle map[string][]string, titles []string) {
 	byTitle = map[string][]string{}
 	title, flag := "", regexp.MustCompile(`^ {2}(?:-\w, | {4})--([a-z0-9-]+)`)
@@ -105,10 +104,10 @@ func TestHelpGroupsOptionsByTopic(t *testing.T) {
 	if page := helpOf(t, "--help-all"); page != helpOf(t, "up", "--help-all") {
 		t.Error("without a command, --help-all shows something else than the options of up")
 	}
-	// A command with few options shows them among its own.
+	// A command with few options lists them among its flags.
 	if few, _ := sectionsOf(helpOf(t, "status", "--help")); !slices.Contains(few["Flags"], "data-dir") || len(few) != 1 {
 		t.Errorf("'status --help' shows %v", few)
 	}
-	// The arguments do not matter, as with --help.
+	// Like --help, it works with any arguments.
 	helpOf(t, "check", "a", "b", "c", "--help-all")
 }

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// TestMeaningsExist: a hint names only commands and flags that there are.
 func TestMeaningsExist(t *testing.T) {
 	t.Parallel()
 	root := NewRoot((&base.CLI{}))

@@ -33,7 +33,7 @@ func TestReadOnlyRefusesEveryAct(t *testing.T) {
 	}
 }
 
-// TestClearTextNeedsATrustedProxy goes through who may send what where a proxy speaks HTTPS for the console.
+// A proxy serves HTTPS for the console.
 func TestClearTextNeedsATrustedProxy(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
@@ -108,7 +108,7 @@ func TestSenderBehindATrustedProxyIsNamed(t *testing.T) {
 	}
 }
 
-// filled returns the options of a server with one message in the queue jobs, and its id.
+// filled returns server options with one message in the queue jobs, and its ID.
 func filled(t *testing.T, access Access) (opts *Options, id string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -127,7 +127,7 @@ func filled(t *testing.T, access Access) (opts *Options, id string) {
 	return &Options{Token: testToken, Broker: b, Access: access}, sent[0].ID
 }
 
-// TestBodiesAreHiddenUntilAskedFor is b5: hidden by an option, revealed on request, and recorded.
+// Hidden by an option, revealed on request, and audited.
 func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	t.Parallel()
 	var acts []Act
@@ -171,7 +171,7 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	}
 }
 
-// TestDrainTokenCanOnlyDrain: the token that stands in a manifest for a platform's hook opens the hooks and nothing else.
+// The token in a manifest for a platform's hook only allows the hooks.
 func TestDrainTokenCanOnlyDrain(t *testing.T) {
 	t.Parallel()
 	const drainToken = "9d8e7f604f1b0c2a"
@@ -202,7 +202,6 @@ func TestDrainTokenCanOnlyDrain(t *testing.T) {
 	}
 }
 
-// TestActsAreRecorded is b4's line with who, when and what.
 func TestActsAreRecorded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	}
 }
 
-// What the app answered may repeat what the message says.
+// The app's answers may repeat the message.
 func TestAnswersAreHiddenWithBodies(t *testing.T) {
 	t.Parallel()
 	opts, id := filled(t, Access{HideBodies: true})

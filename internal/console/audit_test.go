@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestActsHaveWords: a log on a terminal says what was done, not which request did it.
+// Log lines for people describe the action rather than the request.
 func TestActsHaveWords(t *testing.T) {
 	t.Parallel()
 	for _, rt := range New(nil).routes() {

@@ -21,7 +21,7 @@ import (
 	"tendril/api"
 )
 
-// certificateFiles are a certificate and its key in a folder, which can be renewed.
+// certificateFiles are a renewable certificate and its key.
 type certificateFiles struct{ cert, key string }
 
 func newCertificateFiles(t *testing.T) certificateFiles {
@@ -32,7 +32,7 @@ func newCertificateFiles(t *testing.T) certificateFiles {
 	return f
 }
 
-// renew puts another self-signed certificate in place, the key last.
+// renew replaces the certificate by a new self-signed one, the key last.
 func (f certificateFiles) renew(t *testing.T) {
 	t.Helper()
 	cert, key := newCertificate(t)
@@ -53,7 +53,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Long over and for another name: only the fingerprint counts here.
+	// Expired and for a different name, because only the fingerprint counts.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "elsewhere"},
 		NotAfter: time.Unix(1, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
@@ -68,7 +68,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// TestClientTrustsTheInstancesCertificateAlone, also one that was renewed since Dial.
+// Including a certificate renewed since Dial.
 func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	t.Parallel()
 	files, dir := newCertificateFiles(t), t.TempDir()
@@ -162,7 +162,7 @@ func TestCertificateThatCannotBeReadNamesItsFile(t *testing.T) {
 	}
 }
 
-// A FIFO would hold up the start, and later every handshake.
+// A FIFO would block startup and every handshake.
 func TestCertificateIsReadFromRegularFiles(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "tls.key")

@@ -27,15 +27,15 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// dial serves the options on a real listener and returns a client that found
-// it through a data directory, as the commands do.
+// dial serves the options on a real listener and returns a client that finds it through a data directory, like the
+// commands.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
 }
 
-// claim makes a data directory one on which an environment runs, until the test ends.
+// claim makes a data directory look in use until the end of the test.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -45,7 +45,7 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// dialled holds the data directory of each client that dialServer returned.
+// dialled maps clients to their data directories.
 var dialled sync.Map
 
 func dataDirOf(c *api.Client) string {
@@ -53,7 +53,7 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// sendBare sends a request without a body as the owner would, and returns how the console refuses it.
+// sendBare sends an owner's request without a body and returns the console's error.
 func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
@@ -68,7 +68,7 @@ func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	return refusal
 }
 
-// dialServer is dial with changes of the HTTP server.
+// dialServer is like dial with changes of the HTTP server.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
 	t.Helper()
 	opts.Token = api.NewToken()
@@ -213,8 +213,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-// TestCloseEndsWaits: with a wait that would outlast the test, only Close can
-// make it return.
+// The wait would outlast the test, so only Close can end it.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -391,7 +390,6 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 	}
 }
 
-// live asks whether the console answers.
 func live(ctx context.Context, c *api.Client) error {
 	_, err := c.Status(ctx)
 	return err

@@ -78,8 +78,7 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 	}
 }
 
-// TestSettingsThatDecideMoreNeedMore: a session that may act cannot change what decides which programs run, and nothing
-// is read for it that its values name.
+// A session with the scope act cannot change which programs run, and no files named in its values are read.
 func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -54,8 +54,7 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	})
 }
 
-// A refused connection is not an attempt: whoever waits for one goes on waiting, and learns
-// of it in the end.
+// A refused connection is not an attempt: callers keep waiting, and get it at the end.
 func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,8 +93,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestDeliveriesAgainstASlice compares the ring with the plain thing: a slice
-// that is cut at its front.
+// Compares the ring with a slice.
 func TestDeliveriesAgainstASlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -81,8 +81,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	}
 }
 
-// TestADeploymentOutlivesItsCaller: whoever asked may go away, and only the end
-// of the server or of its time ends it.
+// The deployment only ends with the server or its time limit, not with its caller.
 func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){
@@ -119,8 +118,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// TestLongAnswersHaveTime: an HTTP server's own time-outs, shorter here than in
-// earnest, do not cut off a deployment, and do cut off what is not a long route.
+// The HTTP server's timeouts, shortened here, do not affect deployments, but other routes.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// readEvents reads a stream as browsers do: lines end with CR, LF or both, and an empty one ends an event.
+// readEvents parses a stream like browsers: lines end with CR, LF or both, and an empty line ends an event.
 func readEvents(stream string) (events []string) {
 	var data []string
 	for _, line := range regexp.MustCompile("\r\n|\r|\n").Split(stream, -1) {
@@ -19,7 +19,6 @@ func readEvents(stream string) (events []string) {
 	return events
 }
 
-// TestATextNeverEndsItsEvent puts line ends of every kind into events.
 func TestATextNeverEndsItsEvent(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

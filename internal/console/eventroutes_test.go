@@ -19,7 +19,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// newHistory returns what an environment keeps, with events 1 to 5 and lines.
+// newHistory returns a history with events 1 to 5 and log lines.
 func newHistory(t *testing.T) History {
 	t.Helper()
 	log := eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
@@ -115,7 +115,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// TestFollowersGetWhatHappens over a real connection, from now on or after an id, until the server ends the stream.
+// Over a real connection, with new events or after an ID, until the server closes the stream.
 func TestFollowersGetWhatHappens(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -160,7 +160,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	}
 }
 
-// begins closes a channel when an answer begins.
+// begins closes a channel at the start of an answer.
 type begins struct {
 	http.Handler
 	begun chan struct{}
@@ -185,7 +185,7 @@ func (w *beginWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// TestStreams: the form of an event, the sign of life, the bound and the end.
+// The format of events, keep-alives, the limit and the end.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// blind is a writer whose answer nobody reads.
+// blind discards the answer.
 type blind struct{ *httptest.ResponseRecorder }
 
 func (blind) Write(p []byte) (int, error) { return io.Discard.Write(p) }

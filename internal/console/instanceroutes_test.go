@@ -54,7 +54,7 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	}
 }
 
-// TestDecisionsAndInstancesKeepWhatIsNotKnownOut: a missing measure is not a zero.
+// A missing value is not zero.
 func TestDecisionsAndInstancesKeepWhatIsNotKnownOut(t *testing.T) {
 	t.Parallel()
 	backlog, flying := 0.0, 0

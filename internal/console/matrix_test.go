@@ -11,10 +11,10 @@ import (
 	"tendril/api"
 )
 
-// TestRequestMatrix sends every kind of request that may be hostile to every route, to pages, and to what is no route.
+// Sends every kind of hostile request to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
-	begun := 0 // acts that were done
+	begun := 0 // actions performed
 	act := func() { begun++ }
 	opts := acting(act)
 	opts.Handlers.Metrics = http.NotFoundHandler()
@@ -65,7 +65,7 @@ func TestRequestMatrix(t *testing.T) {
 	}
 }
 
-// TestCallersOfEveryRoute: without a caller, or with a wrong one, a route that asks for a scope answers 401.
+// Without a caller, or with a wrong one, routes that need a scope answer 401.
 func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -105,7 +105,7 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// TestOnlyTheTableAnswers is c2: another method of a route's path, and a GET where there is an act, are 404.
+// Other methods of a route's path, and GET for an action, are 404.
 func TestOnlyTheTableAnswers(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -129,7 +129,7 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 	}
 }
 
-// acting are the options of an environment that can be acted on.
+// acting returns options of an environment that allows actions.
 func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { act(); return nil },
 		Resume: func(string) error { act(); return nil }, Quiet: func(string) error { act(); return nil }},
@@ -146,7 +146,7 @@ func fetched(r *http.Request, site, mode, dest string) {
 	r.Header.Set("Sec-Fetch-Dest", dest)
 }
 
-// hostile is a request as good as it can be, but for what a test makes of it.
+// hostile returns a valid request, to be modified by the test.
 func hostile(method, path string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.Host = "127.0.0.1:9325"
@@ -154,7 +154,7 @@ func hostile(method, path string) *http.Request {
 	return r
 }
 
-// answered returns the status of an answer, and checks what every answer of the console tells browsers.
+// answered returns the status of an answer, and checks the security headers common to all answers.
 func answered(t *testing.T, s *Server, r *http.Request) int {
 	t.Helper()
 	rec := httptest.NewRecorder()

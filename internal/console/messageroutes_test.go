@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// deadLetters makes dead letters with the bodies, each with the attribute tenant.
+// deadLetters creates dead letters with the attribute tenant.
 func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string) (ids []string) {
 	t.Helper()
 	for _, body := range bodies {
@@ -28,7 +28,6 @@ func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string
 	return ids
 }
 
-// ended waits for the latest task of a queue.
 func ended(t *testing.T, c *api.Client, name string) api.MoveTask {
 	t.Helper()
 	for {
@@ -153,7 +152,7 @@ func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	}
 }
 
-// TestHiddenBodiesAreNotSearched looks for what an attribute says without being shown it.
+// Attributes cannot be guessed by searching for them.
 func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -175,7 +174,7 @@ func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	}
 }
 
-// TestChoosingByBodyNeedsTheScopeRead uses a token that may act but not read.
+// The token has the scope act, but not read.
 func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	t.Parallel()
 	b, dir := newBroker(t), t.TempDir()
@@ -202,7 +201,7 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	}
 }
 
-// TestActsOnManyMessagesAreBounded: the newest message and the number that a caller saw bound what an act does.
+// The newest message and the count a caller has seen limit an action.
 func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the document of the API, to check answers against.
+// contract is the OpenAPI document, for validating answers.
 var contract = sync.OnceValue(func() *jsonschema.Compiler {
 	text, err := json.Marshal(openAPI(New(nil).routes()))
 	if err != nil {
@@ -32,7 +32,7 @@ var contract = sync.OnceValue(func() *jsonschema.Compiler {
 
 var compiling sync.Mutex
 
-// checkContract compares an answer of a route with the document of the API.
+// checkContract validates an answer against the OpenAPI document.
 func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []byte) {
 	t.Helper()
 	_, pattern := s.mux.Handler(r)
@@ -61,8 +61,7 @@ func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []
 	}
 }
 
-// TestEveryRouteIsInTheDocument holds the document to the table of routes. The answers of other tests are compared with
-// its schemas, see checkContract.
+// The document contains all routes. Other tests validate answers with checkContract.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})

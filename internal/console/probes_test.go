@@ -100,8 +100,7 @@ func hookCall(method, path string) *http.Request {
 	return with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
 }
 
-// TestHooksNeedNoBody: what calls a hook can often send a path and headers, and
-// nothing else.
+// Many hooks can only send a path and headers.
 func TestHooksNeedNoBody(t *testing.T) {
 	t.Parallel()
 	var said []string
@@ -135,8 +134,7 @@ func TestHooksNeedNoBody(t *testing.T) {
 	}
 }
 
-// TestHookWaitsForTheDrain: a hook that returns early would have the app stopped
-// under its deliveries.
+// If the hook returned early, the platform would stop the app during deliveries.
 func TestHookWaitsForTheDrain(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]struct {

@@ -10,8 +10,7 @@ import (
 	"tendril/api"
 )
 
-// TestDetailsNeedTheToken: what an app, a hook or a server said is shown to callers with
-// the token alone, on every route that is open.
+// On open routes, text from an app, a hook or a server requires the token.
 func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"

@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newBroker opens a broker with the queues jobs and jobs-dead, the second the
-// dead-letter queue of the first after one receive.
+// newBroker returns a broker with the queue jobs and its dead-letter queue jobs-dead, used after one receive.
 func newBroker(t *testing.T) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -40,7 +39,6 @@ func newBroker(t *testing.T) *broker.Broker {
 	return b
 }
 
-// sendBodies sends one message for each body and returns the ids.
 func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) []string {
 	t.Helper()
 	var ids []string
@@ -54,7 +52,7 @@ func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) [
 	return ids
 }
 
-// deadLetter receives everything from jobs twice, so that it dies.
+// deadLetter receives everything in jobs twice, so that it is dead-lettered.
 func deadLetter(t *testing.T, b *broker.Broker, n int) {
 	t.Helper()
 	for range 2 {
@@ -305,7 +303,7 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	}
 	ten := make([]queue.Outgoing, 10)
 	for i := range ten {
-		ten[i].Body = strings.Repeat("\"", 100<<10) // every byte of it is escaped
+		ten[i].Body = strings.Repeat("\"", 100<<10) // every byte is escaped
 	}
 	if sent, err := c.Send(ctx, "jobs", ten); err != nil || len(sent) != 10 || sent[9].Err != nil {
 		t.Errorf("sending a full batch: %v", err)

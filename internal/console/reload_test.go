@@ -13,8 +13,6 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// TestReloadDoesWhatTheEnvironmentDoes: where there is more than tasks to reload,
-// the environment is asked, and its answer told.
 func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 	t.Parallel()
 	var said []string

@@ -13,7 +13,7 @@ func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
 	t.Parallel()
 	var s *Server
 	inside := ""
-	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a page that asks the API
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a page that calls the API
 		err := NewInProcessClient(s, r).Pause(r.Context(), "jobs", "")
 		refused, _ := err.(*api.Error)
 		inside = refused.RequestID

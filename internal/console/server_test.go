@@ -14,11 +14,10 @@ import (
 
 const testToken = "the-token"
 
-// exchange sends one request to a server as a program would, and decodes what it
-// says.
+// exchange sends a request and decodes the answer.
 func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
 	t.Helper()
-	if r.Host == "example.com" { // what httptest puts there
+	if r.Host == "example.com" { // httptest's default
 		r.Host = "127.0.0.1:9325"
 	}
 	rec := httptest.NewRecorder()
@@ -54,14 +53,13 @@ func with(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// example fills the wildcards of a route's pattern.
+// example fills in the wildcards of a pattern.
 func example(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)
 }
 
-// TestEveryProtectedRouteNeedsTheToken goes through the table of routes, so
-// that a new route cannot be forgotten.
+// Uses the route table, so that new routes are included.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil },
@@ -184,8 +182,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// rebound is what a browser sends when a page's own name was pointed at this
-// machine: host and origin agree, so only the Host gives it away.
+// rebound is a browser's request after DNS rebinding: host and origin match, so only the Host reveals it.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"
@@ -276,8 +273,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
-// TestRequestsOfManyValuesAreRefused before they are taken apart: each empty object
-// would take a hundred bytes.
+// They are refused before decoding, because each empty object would take a hundred bytes.
 func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Broker: newBroker(t)})

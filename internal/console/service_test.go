@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file of the OpenAPI document")
 
-// TestPagesAndRequestsMayDoTheSame sends each row of the API as each caller in both ways.
+// Sends each API request as each caller in both ways.
 func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -72,8 +72,7 @@ func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	}
 }
 
-// TestDocumentIsTheGoldenOne: the document follows from the rows and the types of package api, and clients are
-// generated from it.
+// The document is derived from the routes and types of package api. Clients are generated from it.
 func TestDocumentIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	got, err := json.MarshalIndent(openAPI(New(nil).routes()), "", "  ")

@@ -15,7 +15,7 @@ import (
 	"tendril/api"
 )
 
-// follow opens a link as a browser does, and returns the answer.
+// follow opens a link like a browser.
 func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	r := get(path)
 	r.Host = "127.0.0.1:9325"
@@ -27,19 +27,17 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// session is what a browser has of one.
+// session is a browser's part of a session.
 type session struct {
 	*http.Cookie
 	key string
 }
 
-// send puts cookie and key into a request.
 func (c session) send(r *http.Request) {
 	r.AddCookie(c.Cookie)
 	r.Header.Set(api.SessionKeyHeader, c.key)
 }
 
-// signIn opens a link, and returns the session.
 func signIn(t *testing.T, s *Server, scopes ...string) session {
 	t.Helper()
 	key, pages := "", s.opts.Handlers.Pages
@@ -52,7 +50,6 @@ func signIn(t *testing.T, s *Server, scopes ...string) session {
 	return session{answer.Cookies()[0], key}
 }
 
-// asked returns the status of a request of a session.
 func asked(t *testing.T, s *Server, r *http.Request, c session) int {
 	t.Helper()
 	r.Header.Del("Authorization")
@@ -122,7 +119,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 			t.Errorf("%s: answered %d with cookies %v", name, answer.StatusCode, answer.Cookies())
 		}
 	}
-	answer := follow(s, link, func(r *http.Request) { // a link in a page of another site that a person follows
+	answer := follow(s, link, func(r *http.Request) { // a person follows a link on another site's page
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")
@@ -132,8 +129,8 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 	}
 }
 
-// TestActsOfASessionNeedItsKey: the cookie, which browsers send to every port of the host, reads and does not act; nor
-// does it matter what cookies another port planted before it.
+// The cookie, which browsers send to every port of the host, only allows reading, whatever cookies another port has
+// set.
 func TestActsOfASessionNeedItsKey(t *testing.T) {
 	t.Parallel()
 	begun := 0

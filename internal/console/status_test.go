@@ -26,8 +26,7 @@ func TestAccountCountsDeadLettersApartFromLive(t *testing.T) {
 	}
 }
 
-// TestAccountBalancesWhateverTheQueuesSay: the queues are read a moment before
-// the total, so their counts may not fit it.
+// The queues are read slightly before the total, so their counts may not match.
 func TestAccountBalancesWhateverTheQueuesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

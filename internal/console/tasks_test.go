@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastRuns are two runs of tidy, the newest first, and one of a task that no
-// longer exists.
+// pastRuns are two runs of tidy, newest first, and one of a removed task.
 func pastRuns() []api.TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []api.TaskRun{
@@ -29,8 +28,7 @@ func pastRuns() []api.TaskRun {
 	}
 }
 
-// crew is an environment with the tasks tidy, /slashed and "..". said gets a
-// line for each act.
+// crew is an environment with the tasks tidy, /slashed and "..". Each action is appended to said.
 func crew(said *[]string) *TaskOptions {
 	known := func(name string) error {
 		if strings.Contains("tidy /a//b/../c .. a?b%2F", name) {
@@ -125,8 +123,7 @@ func TestClientSeesTheHistory(t *testing.T) {
 	}
 }
 
-// TestTaskNamesArriveWhole: a name is any text that can be seen, and no name may
-// become another path on the way.
+// Names are arbitrary visible text, and must not be resolved as paths.
 func TestTaskNamesArriveWhole(t *testing.T) {
 	t.Parallel()
 	var said, want []string

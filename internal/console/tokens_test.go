@@ -14,7 +14,6 @@ import (
 	"tendril/internal/console/tokens"
 )
 
-// create adds a token and returns its secret.
 func create(t *testing.T, dir, name string, expires time.Time, scopes ...string) string {
 	t.Helper()
 	secret, err := tokens.Create(dir, tokens.Token{Name: name, Scopes: scopes, Expires: expires}, time.Now())
@@ -24,14 +23,12 @@ func create(t *testing.T, dir, name string, expires time.Time, scopes ...string)
 	return secret
 }
 
-// status returns what a request with a bearer token is answered.
 func statusWith(t *testing.T, s *Server, secret string) int {
 	t.Helper()
 	code, _ := exchange(t, s, with(get("/api/v1/environment"), "Authorization", "Bearer "+secret))
 	return code
 }
 
-// TestTokensAreStoredHashed is c3 of the list of controls, with the tests of expiry and revocation.
 func TestTokensAreStoredHashed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -68,8 +68,7 @@ func TestSlow(t *testing.T) {
 }
 `
 
-// TestMutantsOfASample tries every kind of mutant: those that the tests notice, those that they do not, and those that
-// they do not execute. Strings and constants have none.
+// Includes mutants of every kind: detected, undetected and unexecuted. Strings and constants have none.
 func TestMutantsOfASample(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -155,8 +154,8 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// TestSentencesAreBrokenOneAtATime: the function that an entry names is found by name, and behaves as the entry has it
-// only while its change is on, also with named results, labels and without results.
+// Functions are found by name and changed only while their change is selected, including functions with named
+// results, with labels and without results.
 func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -21,11 +21,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// largest is how many bytes a binary may have.
+// largest limits the size of a binary in bytes.
 const largest = 45_000_000
 
-// TestReleaseIsReproducible builds a release of this machine's system twice and compares every byte, then looks into
-// each file. TENDRIL_RELEASE=all builds all systems.
+// Builds a release for this machine twice, compares every byte, and inspects each file. TENDRIL_RELEASE=all builds
+// all targets.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
@@ -51,7 +51,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	lookInto(t, one, names)
 }
 
-// lookInto checks what the files of a release have in them.
+// lookInto checks the contents of a release's files.
 func lookInto(t *testing.T, out string, names []string) {
 	looks := map[string]func(*testing.T, string){".tar.gz": lookIntoArchive, ".deb": lookIntoDeb, ".rpm": lookIntoRPM,
 		"_oci.tar": lookIntoImage, ".cdx.json": lookIntoSBOM, "SHA256SUMS": checkSums}
@@ -108,7 +108,7 @@ func lookIntoArchive(t *testing.T, path string) {
 	}
 }
 
-// lookIntoDeb asks dpkg-deb, where there is one.
+// lookIntoDeb uses dpkg-deb if installed.
 func lookIntoDeb(t *testing.T, path string) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
@@ -137,7 +137,7 @@ func lookIntoRPM(t *testing.T, path string) {
 	}
 }
 
-// lookIntoImage unpacks the layout and has every digest, size and link in it checked.
+// lookIntoImage unpacks the layout and verifies digests, sizes and links.
 func lookIntoImage(t *testing.T, path string) {
 	folder := t.TempDir()
 	for name, data := range untar(t, bytes.NewReader(read(t, path))) {
@@ -207,7 +207,6 @@ func checkSums(t *testing.T, path string) {
 	}
 }
 
-// TestVersions: what a tree may be released as.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -256,7 +255,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfRelease: what cannot be built says why.
 func TestArgumentsOfRelease(t *testing.T) {
 	t.Parallel()
 	full := t.TempDir()
@@ -294,7 +292,6 @@ func read(t *testing.T, path ...string) []byte {
 	return data
 }
 
-// untar returns the contents of files by their names.
 func untar(t *testing.T, r io.Reader) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}

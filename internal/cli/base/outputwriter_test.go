@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// sink is a reader that takes everything. It is safe for concurrent use, as
-// another goroutine writes.
+// sink is a reader that takes everything. It is safe for concurrent use.
 type sink struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -29,7 +28,7 @@ func (s *sink) Write(lines []byte) (int, error) {
 	return s.out.Write(lines)
 }
 
-// String returns what was written, once nothing goes on.
+// String returns the complete output.
 func (s *sink) String() string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -78,7 +77,7 @@ func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
 	})
 }
 
-// stalled is a reader that does not read until reading is closed.
+// stalled is a reader that blocks until reading is closed.
 type stalled struct {
 	sink
 	reading chan struct{}
@@ -91,9 +90,7 @@ func (s *stalled) Write(lines []byte) (int, error) {
 	return s.sink.Write(lines)
 }
 
-// TestLineBufferDoesNotWaitForAReader: what is more than the bound is left out in
-// whole lines, of which the reader learns where they are missing; the others
-// come in their order.
+// Beyond the limit whole lines are dropped, and their position is reported; the others stay in order.
 func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
@@ -109,7 +106,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 			if time.Since(began) != 0 || s.String() != "" {
 				t.Fatal("it waited, or the reader reads")
 			}
-			close(s.reading) // and no line comes that would bring the news along
+			close(s.reading) // without a further line that would trigger the report
 			const kept = lineBufferMost / 100
 			lines := strings.SplitAfter(s.String(), "\n")
 			for i := range kept {
@@ -133,7 +130,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	}
 }
 
-// TestLineBufferKeepsTheOrderOfManyWriters also under the race detector.
+// Also run it with the race detector.
 func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -164,13 +161,12 @@ func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	}
 }
 
-// gone is a reader that hung up.
+// gone is a disconnected reader.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// TestEndsDoNotWaitForReaders: all that waits is written at an end, unless a
-// reader does not read for as long as that may last.
+// Closing writes everything, unless a reader stalls for longer than the limit.
 func TestEndsDoNotWaitForReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// TestStyledTable: columns stay aligned whatever is coloured, and what others wrote cannot control the terminal.
+// Columns stay aligned with colours, and external text cannot control the terminal.
 func TestStyledTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

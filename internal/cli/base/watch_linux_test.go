@@ -13,8 +13,7 @@ import (
 	"tendril/internal/testing/pseudoterminal"
 )
 
-// TestWatchOnATerminal: blocks replace each other on the screen, a failed look keeps the last one, and the terminal is
-// as it was at the end.
+// Output is replaced in place, errors keep the last one, and the terminal is restored.
 func TestWatchOnATerminal(t *testing.T) {
 	p := pseudoterminal.Open(t)
 	before := p.Modes()
@@ -74,7 +73,7 @@ func TestWatchFrame(t *testing.T) {
 	}
 }
 
-// TestWatchStops with its context, between two looks too.
+// It stops with its context, even between two outputs.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

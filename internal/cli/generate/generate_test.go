@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// plans are environments of each kind.
+// plans returns one environment of each kind.
 func plans() map[string]Plan {
 	app := Plan{Name: "orders", Args: []string{"--name=orders", "--success-codes=200,202", "--http-path=/a b?50%"},
 		App: true, Folder: "/bin", AppCommand: `python3 app.py --greet "$USER"`, AppPort: 5000, Embedded: true, Image: "orders:1",
@@ -30,7 +30,7 @@ func plans() map[string]Plan {
 	return map[string]Plan{"app": app, "command": command, "beside": beside, "function": function}
 }
 
-// TestSystemdTakesTheUnits: systemd finds nothing wrong, and little that the services may do.
+// systemd-analyze finds no errors and few permissions.
 func TestSystemdTakesTheUnits(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "systemd-analyze")
@@ -59,7 +59,6 @@ func TestSystemdTakesTheUnits(t *testing.T) {
 	}
 }
 
-// assignments are the lines of a unit that set something.
 func assignments(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -69,7 +68,7 @@ func assignments(text string) (lines []string) {
 	return lines
 }
 
-// TestTheUnitIsThatOfDeploy: but for names, times and the command, the unit is the one in the folder deploy.
+// Except for names, times and command, the unit equals the one in the folder deploy.
 func TestTheUnitIsThatOfDeploy(t *testing.T) {
 	t.Parallel()
 	p := plans()["beside"]
@@ -123,7 +122,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestDockerfiles: the program gets the signals, is not root, and its data lies in a volume.
+// The program gets signals, is not root, and its data are in a volume.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {
@@ -200,7 +199,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestManifests: each document is YAML, and an embedded queue is one pod with a claim for its disk.
+// Each document is YAML, and an embedded queue is a single pod with a persistent volume claim.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// topFrames are the environments that the golden files show.
+// topFrames are the environments in the golden files.
 func topFrames() map[string]*topFrame {
 	now := time.Date(2026, 3, 1, 14, 5, 12, 0, time.UTC)
 	points := func(values ...float32) series.Values { return values }
@@ -85,7 +85,7 @@ func TestTopFrameIsThatOfTheGoldenFile(t *testing.T) {
 	}
 }
 
-// TestTopFrameFitsEveryWindow: no line is wider than the window, and none of it controls the terminal.
+// No line is wider than the window or controls the terminal.
 func TestTopFrameFitsEveryWindow(t *testing.T) {
 	t.Parallel()
 	for name, f := range topFrames() {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/pseudoterminal"
 )
 
-// topEnvironment is a console whose environment can be paused.
+// topEnvironment is a console that supports pausing.
 func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client, error)) {
 	t.Helper()
 	var mu sync.Mutex
@@ -59,8 +59,7 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 	return client, dial
 }
 
-// TestTopLeavesTheTerminalAsItWas however it ends. The signals are those of this process, so it does not run beside
-// others.
+// The terminal is restored however top exits. The test sends signals to its own process, so it is not parallel.
 func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *pseudoterminal.Terminal, cancel func())

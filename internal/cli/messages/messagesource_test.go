@@ -20,7 +20,7 @@ import (
 	"tendril/queuetest"
 )
 
-// sendingQueue remembers what was sent to it and refuses the bodies it is told to.
+// sendingQueue records sent messages and refuses selected bodies.
 type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
@@ -51,8 +51,7 @@ func (o *sendingQueue) bodies() []string {
 	return bodies
 }
 
-// newSource is a source over a fake queue that holds n messages, with bodies 0 to
-// n-1, and the sendingQueue that everything is redriven to.
+// newSource returns a source over a fake queue with n messages with bodies 0 to n-1, and the destination of redrives.
 func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
@@ -77,7 +76,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *se
 	}, fake, to
 }
 
-// run does what the verbs do with a source.
+// run processes a source like the commands.
 func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
 	error)) (int,
 	error) {
@@ -215,8 +214,7 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 	})
 }
 
-// TestNothingIsDeletedBeforeItsCopyIsSafe: whatever call fails, every message
-// is in one of the two queues.
+// Whichever call fails, every message is in one of the two queues.
 func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {
@@ -357,17 +355,17 @@ func TestSiblingURL(t *testing.T) {
 	}
 }
 
-// reasonOf is the attribute of a dead letter that says that it came from a queue.
+// reasonOf returns the reason attribute of a dead letter from a queue.
 func reasonOf(source string) queue.Attribute {
 	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"status 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
 }
 
-// TestReasonsDecideWhereDeadLettersGo, where they are true, and stay behind.
+// Only true reasons are used, and they are removed.
 func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, source, to, want string // want is the queue, or a part of the error
+		name, source, to, want string // want is the queue, or part of the error
 		sources                []string
 		fails                  bool
 	}{

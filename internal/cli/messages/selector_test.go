@@ -59,8 +59,7 @@ func TestSelectorTakes(t *testing.T) {
 	}
 }
 
-// TestPickLeavesTheRevenantsAlone: a message that was sent back and died again
-// while a verb runs is not sent back once more, or the verb would never end.
+// A message that fails again while a command runs is not selected again, or the command would never end.
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// folder is a file system with these files, as name and text in turn.
+// folder returns a file system with files given as alternating names and texts.
 func folder(files ...string) fs.FS {
 	all := fstest.MapFS{}
 	for pair := range slices.Chunk(files, 2) {
@@ -24,8 +24,7 @@ func folder(files ...string) fs.FS {
 	return all
 }
 
-// TestCommandsOfInitSuitSlowWork: a server with a fixed number of threads or workers gets as many messages at once, and
-// none kills a job that takes longer than it likes.
+// A server with a fixed number of threads or workers gets as many messages at a time, and none kills slow jobs.
 func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,7 +64,7 @@ func TestRecognize(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files                []string
-		platform, web, first string // first is the command to run once; "" for none
+		platform, web, first string // first is the command to run once, or ""
 	}{
 		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
 			"Node.js", "npm start", "npm install"},
@@ -135,7 +134,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// TestFilesAreTaken: the Procfile and the settings are read without a problem, and so is each line that is offered.
+// The Procfile and the settings, including each suggested line, are valid.
 func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {
@@ -146,7 +145,7 @@ func TestFilesAreTaken(t *testing.T) {
 				if uncommented {
 					text = strings.ReplaceAll(text, "\n#", "\n")
 					text = strings.ReplaceAll(text, "\n ", "\n# ")
-					text = strings.ReplaceAll(text, "\nqueue_url", "\n#queue_url") // where max_retries has no effect
+					text = strings.ReplaceAll(text, "\nqueue_url", "\n#queue_url") // because max_retries has no effect with it
 				}
 				write(t, dir, file.Name, text)
 			}

@@ -31,7 +31,7 @@ func TestAttemptsError(t *testing.T) {
 	}
 }
 
-// TestSendKeepsWithinTheSizeOfABatch: no call carries more than SQS takes.
+// No call exceeds the limits of SQS.
 func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	var calls []int

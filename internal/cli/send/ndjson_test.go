@@ -105,7 +105,6 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errBroken }
 
-// TestExportIsSentAsItWas: what export writes, send reads back.
 func TestExportIsSentAsItWas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestYAMLOfGetConfigKeepsEveryValue: a text stays that text for every reader of YAML, whatever it looks like.
+// Texts stay texts for every YAML parser, whatever they look like.
 func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -26,7 +26,7 @@ func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &read); err != nil || read["V"] != value {
 				t.Errorf("%s is read as %#v, want %q: %v", text, read["V"], value, err)
 			}
-			// Values that readers of YAML 1.1 take for something else have to be quoted, in JSON's form.
+			// Values with another meaning in YAML 1.1 must be quoted like in JSON.
 			var quoted string
 			if err := json.Unmarshal([]byte(text[len("V: "):]), &quoted); err != nil || quoted != value {
 				t.Errorf("%s is not quoted as JSON: %v", text, err)

@@ -14,7 +14,7 @@ import (
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hiddenFields returns the hidden fields of the form of a page that posts to an address.
+// hiddenFields returns the hidden fields of the page's form that posts to action.
 func hiddenFields(t *testing.T, page, action string) url.Values {
 	t.Helper()
 	_, after, found := strings.Cut(page, `action="`+action+`"`)
@@ -29,8 +29,7 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// TestActOnAllThatMatchMeansTheMessagesOfThePage presses "all that match" after more messages came, after the page's
-// filter was lost, and as the page is.
+// Submits "all that match" unchanged, after more messages arrived, and after the page's filter was lost.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
@@ -54,7 +53,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 			s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
 			s.dead("b", "no such tenant", "4", "5", "6", "7", "8")
 			fields := hiddenFields(t, s.get(address), "/dead/redrive")
-			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // after the page was shown
+			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // after the page was rendered
 			fields.Set("which", "all")
 			if c.change != nil {
 				c.change(fields)
@@ -70,8 +69,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}
 }
 
-// TestRedriveFromTheOverviewAsksFirst goes from the overview to the page that says what is redriven, and chooses one
-// reason there.
+// Follows the link on the overview to the confirmation page, and chooses one reason there.
 func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
@@ -122,7 +120,6 @@ func TestPurgeLeavesLaterMessages(t *testing.T) {
 	s.wantLive("jobs", 1)
 }
 
-// TestCountsOnAmazonSQSAreAboutRight reads the pages of an environment whose queues are on Amazon SQS.
 func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	s := newSite(t)
 	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
@@ -143,7 +140,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// actsAtOnce are the forms that act when their only button is pressed, without a menu or a page before it, and why.
+// actsAtOnce lists forms that act on a single click, with the reason why this is safe.
 var actsAtOnce = map[string]string{
 	"overview.html /queues/{{segment .Name}}/resume": "undone by a pause",
 	"queue.html /queues/{{segment $q.Name}}/resume":  "undone by a pause",
@@ -161,10 +158,9 @@ var (
 	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
 )
 
-// TestNoActThatDestroysTakesOneClick reads the templates: a form that acts is in a menu that was opened for it, or on a
-// page for it, or its act is in the list above.
+// In the templates, forms that act are in a menu, on their own page, or in the list above.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
-	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // those of the forms themselves
+	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages of the forms
 	names, err := templates.ReadDir("templates")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +189,7 @@ func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	}
 }
 
-// TestRedriveOfOneReasonNamesIt: where all dead letters failed alike, the page says how.
+// If all dead letters failed for the same reason, the page names it.
 func TestRedriveOfOneReasonNamesIt(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "no such tenant", "1", "2")

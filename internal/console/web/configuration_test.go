@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// settingsOf are options of every kind, as an environment shows them.
+// settingsOf returns options of every kind.
 func settingsOf() api.Configuration {
 	option := func(name, value, layer, where string, more api.ConfigOption) api.ConfigOption {
 		more.Name, more.OptionValue = name, api.OptionValue{Value: value, Layer: layer, Where: where}
@@ -49,7 +49,7 @@ func settingsOf() api.Configuration {
 		}}
 }
 
-// form is what a browser sends for the page, with some fields as a person typed them.
+// form returns the fields a browser would send, with some of them changed.
 func form(t *testing.T, page string, typed map[string]string) url.Values {
 	t.Helper()
 	_, page, found := strings.Cut(page, `<form class="settings"`)

@@ -15,8 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeadLettersPage reports how long the page of many dead letters takes, how many bytes it has, and how many
-// messages a second a task redrives.
+// BenchmarkDeadLettersPage reports the time and size of a page with many dead letters, and the rate of a redrive
+// task.
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -65,10 +65,10 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying is how many dead letters failed, with one of four reasons; the others were sent to jobs-dead.
+// mostDying is the number of dead letters that failed, for one of four reasons; the others were sent directly.
 const mostDying = 100_000
 
-// manyDeadLetters is a console whose queue jobs-dead holds n messages.
+// manyDeadLetters returns a console with n messages in jobs-dead.
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 	store, err := broker.Open(b.TempDir(), nil)
 	if err != nil {
@@ -109,7 +109,7 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 			store.RecordAttempt("jobs", sent[j].ID, broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422,
 				Answer: "failure " + string(rune('A'+j%4))})
 		}
-		if i%5000 == 0 { // what was recorded is written
+		if i%5000 == 0 { // flush recorded attempts
 			if _, err := store.DeadLetterReasons(b.Context(), "jobs-dead"); err != nil {
 				b.Fatal(err)
 			}

@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// dead makes dead letters of jobs, each with the attribute tenant and, unless answer is "", an attempt that was
-// answered so.
+// dead creates dead letters of jobs with the attribute tenant, and an attempt with the given answer unless it is "".
 func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
 	s.Helper()
 	if _, err := s.broker.Ledger("jobs-dead"); err != nil {
@@ -41,7 +40,6 @@ func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
 	return ids
 }
 
-// settled waits for the latest task of jobs-dead.
 func (s *site) settled() broker.MoveTask {
 	s.Helper()
 	for {

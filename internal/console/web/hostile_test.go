@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// TestTextsReachTheBrowserByteForByte: a carriage return is a reference, since browsers change it as it is, and the line
-// feed after a start tag, which they drop, is not the text's.
+// A carriage return is a reference, because browsers change it otherwise. The line feed after a start tag, which they
+// drop, is not part of the text.
 func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -38,7 +38,7 @@ func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	}
 }
 
-// TestCopiedCommandsSendTheBody: no body is an option, the name of a file, or another command.
+// No body is interpreted as an option, a file name, or a command.
 func TestCopiedCommandsSendTheBody(t *testing.T) {
 	for body, want := range map[string][2]string{
 		"@/etc/passwd":       {"--data-raw @/etc/passwd http://h/", "send --queue jobs -- @/etc/passwd"},
@@ -53,7 +53,7 @@ func TestCopiedCommandsSendTheBody(t *testing.T) {
 	}
 }
 
-// TestCommandsInTemplatesQuoteTexts: what a template puts into a command is one word of it.
+// Text in a template's command is a single word.
 func TestCommandsInTemplatesQuoteTexts(t *testing.T) {
 	commands, actions := regexp.MustCompile(`<code>tendril [^\n]*?</code>`), regexp.MustCompile(`\{\{[^}]*\}\}`)
 	eachTemplate(t, func(name, text string) {
@@ -82,7 +82,7 @@ func eachTemplate(t *testing.T, each func(name, text string)) {
 	}
 }
 
-// formProperties are the properties of form elements that scripts use; a control of the same name takes their place.
+// formProperties are properties of form elements used by scripts, which a control of the same name would hide.
 var formProperties = strings.Fields(`acceptCharset action attributes autocomplete childNodes children classList className
 	click closest content dataset elements enctype encoding firstChild focus getAttribute hasAttribute hidden id innerHTML
 	isConnected lang lastChild length localName matches method name nextSibling nodeName nodeType noValidate parentElement
@@ -100,7 +100,7 @@ func TestFormControlsTakeNoPropertyOfTheirForm(t *testing.T) {
 	})
 }
 
-// signIn follows a link, and returns what the browser has then: the cookie, and the key that the page keeps.
+// signIn follows a link and returns the cookie and the session key.
 func (s *site) signIn() (cookie *http.Cookie, key string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), "POST", s.server.URL+"/api/v1/login", strings.NewReader("{}"))
@@ -125,7 +125,6 @@ func (s *site) signIn() (cookie *http.Cookie, key string) {
 	return resp.Cookies()[0], string(found[1])
 }
 
-// as sends a request with cookies, and returns the status and the page.
 func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie) (int, string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), method, s.server.URL+path, strings.NewReader(form.Encode()))
@@ -147,8 +146,8 @@ func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie)
 	return resp.StatusCode, string(page)
 }
 
-// TestTheCookieOfASessionDoesNotAct: a program that listens on another port of the host gets the cookie, and can plant
-// others. With them it reads pages, and neither acts nor shows anything in the console.
+// A program on another port of the host gets the cookie and can set others. With them it can read pages, but not act
+// or display anything in the console.
 func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -166,7 +165,7 @@ func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	if strings.Contains(page, key) {
 		t.Error("the page has the key")
 	}
-	wrong := strings.Repeat("X", len(key)) // the key itself may start with an X
+	wrong := strings.Repeat("X", len(key)) // the key may start with an X
 	again.Set(keyField, wrong)
 	if status, _ = s.as("POST", "/queues/jobs/pause", again, cookie); status != http.StatusForbidden {
 		t.Errorf("with a wrong key: %d", status)

@@ -13,7 +13,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
 
-// stream returns the lines of the data of a live page's first event, joined.
+// stream returns the data of a live page's first event.
 func (s *site) stream(address string) string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -39,8 +39,8 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// TestLiveUpdatesAskForTheWholeAddressOfEveryPage opens each page that follows changes with two parameters, and one with
-// an ampersand in it. A screen of the table of screens cannot be left out.
+// Opens each live page with two parameters, one of which contains an ampersand. It uses the table of screens, so that
+// none is missed.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]
@@ -66,7 +66,7 @@ func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 			if got := stream.Query()["at"]; len(got) != 1 || got[0] != address {
 				t.Errorf("the stream is about %q, want %q", got, address)
 			}
-			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // the field back of its forms
+			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // their forms' field back
 		})
 	}
 }

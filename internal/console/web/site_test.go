@@ -27,41 +27,41 @@ import (
 	"tendril/queue"
 )
 
-// site is a running site over an API with an embedded queue, for the owner of the environment.
+// site is a site with an embedded queue, used by the owner.
 type site struct {
 	*testing.T
 	broker *broker.Broker
 	server *httptest.Server
 	client *http.Client
 	status api.Status
-	paused map[string]string // reasons by queue, as the environment was asked
+	paused map[string]string // reasons by queue
 	tasks  api.TasksStatus
-	// history is what the environment keeps of what happened: nothing yet.
+	// history is empty at first.
 	history console.History
 	runs    []api.TaskRun
-	// settings are the environment's; change answers a change of them.
+	// change answers changes of the settings.
 	settings api.Configuration
 	change   func(api.SettingsChange) (api.SettingsPreview, error)
-	// What there is of the app and the size, and what the environment was asked to deploy.
+	// Versions, scaling decisions and requested deployments.
 	versions  []api.AppVersion
 	decisions api.ScaleDecisions
 	instances api.Instances
 	deployed  []string
 	deploy    func(ctx context.Context) (api.DeployResult, error)
-	// series are the curves; nil while there are none.
+	// series may be nil.
 	series func(name string) (series.Curves, bool)
-	// referer is the address that forms are sent from, as browsers say it; "" for none.
+	// referer is the Referer header of forms, or "".
 	referer string
 }
 
 const ownersToken = "a-token-for-tests"
 
-// hostile is text as markup, as a template, as a script's string and as a URL.
+// hostile combines markup, template syntax, a script and a URL.
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}javascript:alert(3)`
 
 func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
 
-// newSiteWith is newSite with settings of who may see what.
+// newSiteWith is like newSite with access settings.
 func newSiteWith(t *testing.T, access console.Access) *site {
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *site) send(name, body string, attributes ...queue.Attribute) string {
 	return sent[0].ID
 }
 
-// do sends a request as the owner, and returns the status, the page and where it leads.
+// do sends a request as the owner.
 func (s *site) do(method, path string, form url.Values) (int, string, *http.Response) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.server.URL+path, strings.NewReader(form.Encode()))
@@ -190,7 +190,6 @@ func (s *site) do(method, path string, form url.Values) (int, string, *http.Resp
 	return resp.StatusCode, string(body), resp
 }
 
-// get returns a page that is answered with 200.
 func (s *site) get(path string) string {
 	s.Helper()
 	status, page, _ := s.do("GET", path, nil)
@@ -200,7 +199,7 @@ func (s *site) get(path string) string {
 	return page
 }
 
-// post sends a form, follows the answer to the page after it, and returns that page.
+// post submits a form and returns the page it redirects to.
 func (s *site) post(path string, form url.Values) string {
 	s.Helper()
 	status, page, resp := s.do("POST", path, form)
@@ -240,7 +239,7 @@ func TestEveryScreenRendersForAnEnvironmentWithoutAnything(t *testing.T) {
 	s := newSite(t)
 	for _, sc := range screens {
 		if sc.form || strings.Contains(strings.ReplaceAll(sc.path, "{$}", ""), "{") {
-			continue // of one thing, and there is none
+			continue // pages of one item, which does not exist
 		}
 		page := s.get(strings.TrimSuffix(sc.path, "{$}"))
 		wantText(t, page, "<h1>", "shop", `aria-current="page"`)
@@ -459,7 +458,7 @@ func TestAssetsMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// TestThirdPartyFilesAreThoseOfTheList compares every file of others with its checksum.
+// Compares every third-party file with its checksum.
 func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	list, err := os.ReadFile("third_party/SHA256SUMS")
 	if err != nil {
@@ -495,7 +494,7 @@ func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// FuzzMessageIsNeverMarkup puts texts of others where pages show them.
+// FuzzMessageIsNeverMarkup puts external text in every place that displays it.
 func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
@@ -536,7 +535,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	})
 }
 
-// hostileTreePage is a message whose body has the texts of others in each place of a JSON document, or is one of them.
+// hostileTreePage returns a message with external text as its body, or in each place of a JSON document.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
@@ -553,7 +552,7 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	return page
 }
 
-// hostileDeadPage is a page of dead letters with the texts of others at every place.
+// hostileDeadPage returns a page of dead letters with external text everywhere.
 func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
@@ -565,7 +564,7 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// checkMarkup reads a page as a browser would, and fails for elements and attributes that no template has.
+// checkMarkup parses a page like a browser, and fails for elements and attributes missing from the templates.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {
