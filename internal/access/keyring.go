@@ -42,7 +42,7 @@ type KeyPair struct {
 	Allow string `json:"allow"`
 	// Queues limits the pair to the named queues; empty means every queue.
 	Queues []string `json:"queues,omitempty"`
-	// Created and Expires limit the pair's life. A zero Expires means never.
+	// Expires is zero if the pair never expires.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 }

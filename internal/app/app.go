@@ -32,7 +32,7 @@ type Options struct {
 	// Counters counts process events. It also receives LinesDropped.
 	Counters supervisor.Events
 	Hurry    context.Context // makes every stop immediate once done
-	Draining <-chan struct{} // closed when the environment starts to stop
+	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
 	// Changing holds one token, whose holder may change versions, settings and tasks.
 	Changing chan struct{}

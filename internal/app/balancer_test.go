@@ -7,7 +7,7 @@ import (
 )
 
 // This includes addresses whose replica does not listen yet.
-func TestNoTwoReplicasGetOneAddress(t *testing.T) {
+func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(5000, supervisor.FreePort)
 	for port := 20_000; port < 30_000; port += 2 { // half of all ports

@@ -138,7 +138,7 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 }
 
 // Dead-lettered messages are forgotten, but the streak of crashes they caused is not.
-func TestSurvivedDeliveryEndsTheRowWhenNoMessageIsQuarantined(t *testing.T) {
+func TestSurvivedDeliveryResetsTheStreakOfCrashes(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))
 	crash := func(id string) {

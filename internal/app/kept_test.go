@@ -31,7 +31,7 @@ func numbers(all []api.AppVersion) (n []int) {
 }
 
 // Versions deployed earlier from the same folder no longer exist.
-func TestAFolderStandsForItsLastVersion(t *testing.T) {
+func TestFolderIsListedOnceWithItsLastVersion(t *testing.T) {
 	t.Parallel()
 	many := []api.AppVersion{}
 	for i := range maxVersions {
@@ -148,7 +148,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 }
 
 // Versions without a folder are not listed, and a damaged file is replaced.
-func TestVersionsOutlastARestart(t *testing.T) {
+func TestVersionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")

@@ -100,7 +100,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 }
 
 // The links of older platforms require machine sections or hooks left by an earlier version.
-func TestMachineIsLeftAloneForABundleThatAsksForNothing(t *testing.T) {
+func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}
 	for name, tt := range map[string]struct {

@@ -385,7 +385,7 @@ func TestScale(t *testing.T) {
 	})
 }
 
-func TestGrowthThatFailsChangesNothing(t *testing.T) {
+func TestFailedScaleOutChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = time.Second })
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
@@ -400,7 +400,7 @@ func TestGrowthThatFailsChangesNothing(t *testing.T) {
 }
 
 // Neither a replica that drains after a scale-in nor a scale-out that never becomes ready delays a new version.
-func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
+func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
@@ -474,7 +474,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 }
 
 // No replica retired by a scale-in outlives the stop.
-func TestStopWaitsForWhatRetires(t *testing.T) {
+func TestStopWaitsForRetiredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 3); err != nil {
@@ -707,7 +707,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 }
 
 // Stopping the previous helpers takes time, and a ready replica may become unready meanwhile.
-func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
+func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {
 			s, m := newStage(t, func(o *replicaOptions) {

@@ -136,7 +136,7 @@ func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	}
 }
 
-func TestGroupIsAskedToEnd(t *testing.T) {
+func TestGroupGetsTERM(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	g := beginStep(t, ctx, t.Context(), time.Hour, "trap 'exit 3' TERM", "while :; do sleep 0.01; done")
@@ -195,7 +195,7 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 
 // Processes of other versions keep running. TERM comes first, even for a process that left the group and has another
 // environment.
-func TestWhatAFailedVersionLeftBehindEnds(t *testing.T) {
+func TestProcessesLeftByAFailedVersionAreStopped(t *testing.T) {
 	t.Parallel()
 	s := newSteps(context.Background(), time.Minute)
 	defer s.stop()

@@ -115,7 +115,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 	}
 }
 
-func TestSettingsThatAreNotChanged(t *testing.T) {
+func TestRejectedSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 	const content = "http_path: /a\nconsole_token: 0123456789abcdef0\n"
 	r, file := configured(t, content, map[string]string{"mime-type": "text/plain"})

@@ -53,7 +53,7 @@ func TestCurvesReadTheCounters(t *testing.T) {
 	}
 }
 
-func TestMarksOfDeploymentsSayNoSecrets(t *testing.T) {
+func TestDeploymentMarksContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{api.DeployDone: "v2", api.DeployRolledBack: "v2: rolled back",
 		api.DeployFailed: "v2: failed"} {

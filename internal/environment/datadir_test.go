@@ -12,7 +12,7 @@ import (
 )
 
 // Fails if tendril stores a file that Delete does not know.
-func TestNothingIsLeftOfADataDirectory(t *testing.T) {
+func TestDeleteRemovesEveryFileOfTendril(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	r := run(t, map[string]string{"data-dir": dir, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
 	settings := &config.Settings{DataDir: dir}
@@ -54,7 +54,7 @@ func TestNothingIsLeftOfADataDirectory(t *testing.T) {
 	}
 }
 
-func TestFilesOfOthersStayInADataDirectory(t *testing.T) {
+func TestDeleteKeepsFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name string) {

@@ -40,8 +40,8 @@ type countedQueue struct {
 	// deadLetterQueue is "" without one.
 	name, deadLetterQueue string
 	onSQS                 *aws.Queue
-	// held returns the messages waiting in the worker for a free slot, and the wait of deliveries begun in the last
-	// minute.
+	// held returns how many messages wait in the worker for a free slot, and the longest wait of a message whose
+	// delivery began in the last minute.
 	held func() (n int, longestWait time.Duration)
 	// setMaxReceives is called with each redrive policy read. It is required for a queue on Amazon SQS.
 	setMaxReceives func(int)

@@ -59,7 +59,7 @@ func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
 	}
 }
 
-func TestReadingOfAmazonSQSIsForgottenWhenItIsOld(t *testing.T) {
+func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 	t.Parallel()
 	c, now := newDepthCounter(nil, nil, nil), time.Unix(1_800_000_000, 0)
 	c.readings["jobs"] = depth{visible: 7, taken: now}

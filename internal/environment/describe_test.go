@@ -43,7 +43,7 @@ func text(t *testing.T, d *api.Description) string {
 	return string(data)
 }
 
-func TestDescriptionOfWhatWouldRun(t *testing.T) {
+func TestDescriptionOfAPlannedEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cron := filepath.Join(dir, "cron.yaml")
@@ -102,7 +102,7 @@ func TestDescriptionOfWhatWouldRun(t *testing.T) {
 	}
 }
 
-func TestDescriptionNamesWhatIsUsedOnAWS(t *testing.T) {
+func TestDescriptionNamesResourcesOnAWS(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		flags     map[string]string

@@ -39,7 +39,7 @@ func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	}
 }
 
-func TestExamineWhatWouldRun(t *testing.T) {
+func TestExamineAPlannedEnvironment(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 }
 
 // Parts that stopped working after startup are reported as errors.
-func TestExamineRunningTestsTheRealThing(t *testing.T) {
+func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		panic(http.ErrAbortHandler)

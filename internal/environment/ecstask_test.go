@@ -58,7 +58,7 @@ func TestTaskIsProtected(t *testing.T) {
 }
 
 // With protection off the agent is not called, and an unresponsive agent does not delay shutdown.
-func TestTaskIsLeftAlone(t *testing.T) {
+func TestTaskProtectionCanBeOff(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
@@ -89,7 +89,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 }
 
 // An invalid variable fails the startup.
-func TestNoTask(t *testing.T) {
+func TestInvalidAgentURIFailsStartup(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
 	z := sizing{opts: &Options{Logger: discard()}, settings: newSettings(new(config.Config))}
 	if err := z.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-func TestDeliveriesAreCountedByHowTheyEnded(t *testing.T) {
+func TestDeliveriesAreCountedByResult(t *testing.T) {
 	t.Parallel()
 	const ignored = health.Class(-1)
 	for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestDeliveriesAreCountedByHowTheyEnded(t *testing.T) {
 }
 
 // Health includes the retry interval.
-func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
+func TestGivenUpProcessIsRetried(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
 		&supervisor.Options{RestartLimit: -1, RetryAfter: app.RetryGivenUp})

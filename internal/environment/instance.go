@@ -119,7 +119,7 @@ func (i *instance) listen() (net.Listener, error) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles schedules the removal of the files after everything started later.
+// claimFiles makes the shutdown remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {

@@ -11,7 +11,7 @@ import (
 )
 
 // The list contains the lease holder and the group's members, and explains what is missing.
-func TestInstancesAreThoseThatAreKnown(t *testing.T) {
+func TestKnownInstancesAreListed(t *testing.T) {
 	t.Parallel()
 	group := fleet.Members{Group: "workers", Self: "i-1", At: time.Now(), Instances: []aws.GroupInstance{
 		{ID: "i-1", State: "InService", Healthy: true}, {ID: "i-2", State: "Terminating:Wait", Protected: true}}}

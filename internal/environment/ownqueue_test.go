@@ -73,7 +73,7 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 }
 
 // Compares the calls that reach Amazon with the lists of describe and terminate.
-func TestOnlyWhatIsListedIsCreatedAndDeleted(t *testing.T) {
+func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}

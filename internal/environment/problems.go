@@ -112,7 +112,7 @@ func (p *problems) here() (all []problem) {
 	return all
 }
 
-// isLeft reports whether an embedded queue created by 'tendril up' is no longer used by anyone.
+// isLeft reports whether an embedded queue created by 'tendril up' is no longer used.
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)

@@ -13,7 +13,7 @@ import (
 )
 
 // They are reported in the log, in health and by doctor, until they are solved.
-func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
+func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := httptest.NewServer(http.NotFoundHandler())
@@ -81,7 +81,7 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 }
 
 // An environment that moved its queues to a server reports messages left in embedded queues.
-func TestMessagesLeftOnTheWayToAmazonAreNamed(t *testing.T) {
+func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
 	dir := t.TempDir()

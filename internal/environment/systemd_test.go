@@ -49,7 +49,7 @@ func newSystemd(t *testing.T) (received func() []string) {
 
 // systemd waits for hooks and builds that take longer than the unit's timeout, but not for a startup that hangs
 // before.
-func TestBuildsHaveTheirTime(t *testing.T) {
+func TestSystemdWaitsForBuilds(t *testing.T) {
 	const preparing = "STATUS=preparing the app"
 	for _, tt := range []struct {
 		name   string

@@ -169,7 +169,7 @@ func TestOverlapOfInstances(t *testing.T) {
 }
 
 // A task whose own queue did not exist at startup uses the first queue, and the status explains it.
-func TestTasksOfAQueueThatComesLater(t *testing.T) {
+func TestTaskWithoutItsQueueUsesTheFirstOne(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)
 	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

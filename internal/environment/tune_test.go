@@ -11,7 +11,7 @@ import (
 
 // A change of http-connections is announced as pending, and does wait, if something was built for the number at
 // startup.
-func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
+func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flags map[string]string

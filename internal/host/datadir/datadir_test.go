@@ -154,7 +154,7 @@ func TestFilesAreReplacedAsAWhole(t *testing.T) {
 }
 
 // Members of the group can traverse but not list the folder. A mode chosen by an administrator is kept.
-func TestGroupIsLetThrough(t *testing.T) {
+func TestLetThrough(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[fs.FileMode]fs.FileMode{0o700: 0o710, 0o711: 0o710, 0o750: 0o751, 0o755: 0o755} {
 		dir := filepath.Join(t.TempDir(), "data")

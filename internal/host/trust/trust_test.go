@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestWhoDecides(t *testing.T) {
+func TestDecide(t *testing.T) {
 	t.Parallel()
 	const me, other, root = 4_000_001, 4_000_002, 0
 	for name, c := range map[string]struct {

@@ -42,8 +42,8 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// certificateEnds is how long before expiry a certificate is reported, here and in the log.
-const certificateEnds = 14 * 24 * time.Hour
+// expiryWarning is how long before expiry a certificate is reported, here and in the log.
+const expiryWarning = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {
 	const id = "certificate"
@@ -53,7 +53,7 @@ func (f *findings) judgeCertificate(c *Certificate) {
 	}
 	what := fmt.Sprintf("%s: the certificate in %s %s on %s", c.Option, c.File, verb,
 		c.Expires.UTC().Format("2006-01-02 at 15:04 UTC"))
-	if c.Left >= certificateEnds {
+	if c.Left >= expiryWarning {
 		f.ok(id, "%s", what)
 		return
 	}

@@ -227,7 +227,7 @@ func TestVersions(t *testing.T) {
 	hold(t, []Finding{Versions("1.0.0", "1.0.0", "/usr/bin/tendril (deleted)")}, "warning version", "(deleted)")
 }
 
-func TestTheWorstIsFirst(t *testing.T) {
+func TestWorstFindingComesFirst(t *testing.T) {
 	t.Parallel()
 	var e Examination
 	e.Add(Finding{Level: OK, ID: "a"})

@@ -143,7 +143,7 @@ type OpenFiles struct {
 
 // Zones are the time zones of the machine.
 type Zones struct {
-	// Checked means that they were checked. System is the folder of the system's database, or "".
+	// System is the folder of the system's database. It is "" if there isn't one, or if Checked is false.
 	Checked bool
 	System  string
 	App     bool

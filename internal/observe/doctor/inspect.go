@@ -174,7 +174,7 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 	return shortest, line
 }
 
-// FindZones finds the machine's time zone database.
+// FindZones returns the location of the machine's time zone database.
 func FindZones() Zones {
 	z := Zones{Checked: true}
 	for _, dir := range []string{os.Getenv("ZONEINFO"), "/usr/share/zoneinfo", "/usr/lib/zoneinfo",

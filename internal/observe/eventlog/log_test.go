@@ -146,7 +146,7 @@ func testLogIsBounded(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNoEventsAreSkipped(t *testing.T) {
+func TestMalformedLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const whole = `{"id":7,"at":"2026-01-02T03:04:05Z","kind":"start","text":"environment started"}` + "\n"

@@ -76,7 +76,7 @@ type queueInputs struct {
 	// Taken is when the other fields were read, if Known.
 	Known bool
 	Taken time.Time
-	// NewDeadLetters and Expired count the last five minutes. Expired messages were deleted after their retention
+	// NewDeadLetters and Expired cover the last five minutes. Expired messages were deleted after their retention
 	// period.
 	Backlog, DeadLetters, NewDeadLetters, Expired int64
 	// Oldest is the age of the oldest message, and Retention its maximum; 0 if unknown.

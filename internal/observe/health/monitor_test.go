@@ -312,7 +312,7 @@ func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	})
 }
 
-func TestChangesAreLoggedByTheirWeight(t *testing.T) {
+func TestChangesAreLoggedByTheirSeverity(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		before, now Status

@@ -303,7 +303,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestTheWorstComesFirst(t *testing.T) {
+func TestWorstCauseComesFirst(t *testing.T) {
 	t.Parallel()
 	in := well()
 	in.Paused = true
@@ -393,7 +393,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-func TestDurationsInWords(t *testing.T) {
+func TestDurationsAreFormattedInWords(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0 seconds", time.Second: "1 second", 119 * time.Second: "119 seconds", 2 * time.Minute: "2 minutes",

@@ -152,7 +152,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 }
 
 // A certain fault is displayed by the first check; a measured one is not mentioned while the status is green.
-func TestNoFaultStandsBelowAGreenStatus(t *testing.T) {
+func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

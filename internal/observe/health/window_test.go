@@ -37,7 +37,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-func TestLongestLatencyIsCountedInTheLastStep(t *testing.T) {
+func TestLongestLatencyIsCountedInTheLastBucket(t *testing.T) {
 	t.Parallel()
 	var w window
 	w.count(Success, 1000*24*time.Hour, noon)
@@ -102,7 +102,7 @@ func TestPercentiles(t *testing.T) {
 	})
 }
 
-func TestWindowFromManySides(t *testing.T) {
+func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	var w window
 	var all sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 )
 
 // A function that rejects most of many invocations is logged once, and again at intervals while it continues.
-func TestThrottlingIsLoggedNowAndThen(t *testing.T) {
+func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, out := text(Options{})

@@ -72,7 +72,7 @@ func TestSuccessesHideNoFailures(t *testing.T) {
 	}
 }
 
-func TestSamplerReportsWhatItLeftOut(t *testing.T) {
+func TestSamplerReportsOmittedLines(t *testing.T) {
 	t.Parallel()
 	s := &sampler{perSecond: 1}
 	at := func(ms int) time.Time { return sampleStart.Add(time.Duration(ms) * time.Millisecond) }

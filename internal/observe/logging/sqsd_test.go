@@ -21,7 +21,7 @@ import (
 var sqsdTime = time.Date(2018, 9, 27, 8, 26, 57, 999e6, time.UTC)
 
 // The expected lines come from real logs.
-func TestSqsdLinesAsTheyAre(t *testing.T) {
+func TestSqsdLinesMatchRealLogs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		want string

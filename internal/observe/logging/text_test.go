@@ -25,7 +25,7 @@ func text(opts Options) (*Logger, *bytes.Buffer) {
 
 // An endpoint's error or a leader's name can contain anything. It must not reach a terminal unescaped or look like a
 // line of tendril.
-func TestTextOfOthersStaysInItsLine(t *testing.T) {
+func TestUntrustedTextStaysInItsLine(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
 	const hostile = "\x1b[2Jx\n12:00:00 · all is well\u202e"
@@ -81,7 +81,7 @@ func TestEventsOnATerminal(t *testing.T) {
 }
 
 // The banner and successes are omitted.
-func TestQuietLeavesWarningsAndTheAppsOutput(t *testing.T) {
+func TestQuietKeepsWarningsAndTheAppsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, SQSD} {
 		l, out := text(Options{Format: format, Level: slog.LevelWarn})

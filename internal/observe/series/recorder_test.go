@@ -154,7 +154,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	}
 }
 
-func TestCountersThatBeginAnewAndClocksThatLeap(t *testing.T) {
+func TestCounterResetsAndClockJumps(t *testing.T) {
 	r := New(nil)
 	r.record(&Reading{Total: Counts{In: 100}}, noon)
 	r.record(&Reading{Total: Counts{In: 3}}, noon.Add(5*time.Second))

@@ -22,11 +22,11 @@ type putter interface {
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the part of the namespace after "Workerless-". With "" no queue metrics are sent.
+	// Name is the part of the namespace after "Workerless-". If it is "", no queue metrics are sent.
 	Name string
 	// Interval is the time between two calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the EnvironmentName dimension of the Health metric. With "" no health is sent.
+	// Environment is the EnvironmentName dimension of the Health metric. If it is "", no health is sent.
 	Environment string
 	// Health returns the state of the environment without blocking. If it is nil, no health is sent.
 	Health func() Health

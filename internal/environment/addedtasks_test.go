@@ -28,7 +28,7 @@ func localKeys(t *testing.T) {
 }
 
 // Tasks added at run time are scheduled and elected for like others, and end with the environment.
-func TestTasksBegin(t *testing.T) {
+func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
 	var clock skewed
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, func(e *Environment) { e.cron.wall = clock.now })
@@ -47,7 +47,7 @@ func TestTasksBegin(t *testing.T) {
 }
 
 // Scheduled runs from before a task was added are not caught up, even if an earlier instance enqueued some.
-func TestTasksBeginWithoutAPast(t *testing.T) {
+func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
 	var clock skewed
 	data, cron := t.TempDir(), writeTasks(t, minutely)
@@ -86,7 +86,7 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 }
 
 // A registry that accepts a request and never responds does not delay shutdown.
-func TestStopDuringABeginning(t *testing.T) {
+func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 	localKeys(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +131,7 @@ func TestStopDuringABeginning(t *testing.T) {
 }
 
 // Without a registry, a reload reports that nothing is scheduled. A reload after it appears schedules the tasks.
-func TestRegistryComesLater(t *testing.T) {
+func TestReloadSchedulesTasksOnceThereIsARegistry(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
 	u, err := url.Parse(served.queues.endpoint)

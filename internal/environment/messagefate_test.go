@@ -16,7 +16,7 @@ import (
 
 // The console displays an attempt in progress, the app's response with a token only, and whether the last attempt
 // leads to the dead-letter queue.
-func TestWhatBecomesOfAMessage(t *testing.T) {
+func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A queue used only by a periodic task comes first, although it was created last.
-func TestOrderIsThatOfJoining(t *testing.T) {
+func TestTaskQueuesJoinThePoolFirst(t *testing.T) {
 	t.Parallel()
 	of := func(weight int) *queues {
 		q := &queues{}
