@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folder makes a folder of the given files; a name that ends in a slash is an
-// empty folder.
+// folder creates a folder with files; a name that ends in a slash is an empty folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +33,6 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// writeFile writes a file and the folder it lies in.
 func writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAFolderIsCopiedAsItIs: contents, permissions, times and links; what does not belong to a version is left out, and
-// nothing that happens to the original reaches the copy.
+// Contents, permissions, times and links are copied, except files that a version does not need. Later changes of the
+// original do not affect the copy.
 func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	t.Parallel()
 	source := folder(t, map[string]string{"shop/app.py": "one", "shop/node_modules/x/index.js": "x", "shop/.git/HEAD": "ref",
@@ -55,7 +55,7 @@ func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	}
 }
 
-// TestALargeFolderIsNotCopied: the error says what to do, and nothing is left of the copy.
+// The error gives advice, and nothing of the copy remains.
 func TestALargeFolderIsNotCopied(t *testing.T) {
 	t.Parallel()
 	source, data := folder(t, map[string]string{"shop/large": ""}), t.TempDir()

@@ -16,10 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the section want of testdata/*.txtar")
 
-// TestBundles opens each bundle of testdata, which is named by the one thing
-// that it shows, and compares what comes of it with the section want at its
-// end. Lines before the first file may say "noexec FILE", "exec FILE" and "crlf
-// FILE"; hooks are executable unless they say otherwise.
+// TestBundles opens each bundle in testdata and compares the outcome with its section want. Lines before the first
+// file may be "noexec FILE", "exec FILE" and "crlf FILE"; hooks are executable by default.
 func TestBundles(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/*.txtar")
@@ -52,7 +50,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// lay makes a folder of an archive and says what its comment says.
+// lay creates a folder from an archive and its comment.
 func lay(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "app")
@@ -82,7 +80,7 @@ func lay(t *testing.T, a *txtar.Archive) string {
 	return dir
 }
 
-// outcome writes down an error, or everything that a bundle says.
+// outcome formats an error, or the content of a bundle.
 func outcome(dir string) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMissingPrograms: what certainly runs and is not there is named; what may not run,
-// or may be made or installed by then, is not.
+// Only programs that certainly run and are missing are reported, unless an earlier step may create or install them.
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"
@@ -78,8 +77,7 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
-// TestScriptsThatCannotBeStartedAreFound wherever a step names them, in folders and archives: those that certainly fail
-// are refused, others are warned about.
+// Scripts that certainly fail are refused; others cause a warning.
 func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	t.Parallel()
 	const (
@@ -91,7 +89,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 		chmod   = "type in the bundle's folder: chmod +x run.sh"
 	)
 	for name, c := range map[string]struct {
-		files   map[string]string // run.sh is executable where its content is windows
+		files   map[string]string // run.sh is executable if its content is windows
 		refused bool
 		want    []string // file and line, text and hint
 	}{

@@ -74,7 +74,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotPrinted: neither by name nor by what the value shows.
+// Secrets are recognized by their name or their value.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	b := &Bundle{Settings: []Setting{
@@ -99,8 +99,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// TestSecretValues: what shows by itself that it holds a password is hidden, whatever
-// the name; what bundles have every day stays readable.
+// Values with a password are hidden regardless of the name; common values of bundles stay readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
@@ -162,7 +161,7 @@ func TestSecretValues(t *testing.T) {
 	}
 }
 
-// TestAnyPasswordIsHidden: whatever signs it is made of.
+// A password may contain any character.
 func TestAnyPasswordIsHidden(t *testing.T) {
 	t.Parallel()
 	password := rapid.StringOfN(rapid.RuneFrom([]rune("aZ09!\"$%&'()*+,-.;<=>[\\]^_`{|}~ü")), 1, 20, -1)
@@ -180,7 +179,7 @@ func TestAnyPasswordIsHidden(t *testing.T) {
 	})
 }
 
-// TestErrorsHoldNoValues: a value in a file that is refused stays in the file.
+// Errors do not contain values from the file.
 func TestErrorsHoldNoValues(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -209,7 +208,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// TestMessagesOfTheParser: what is wrong stays, what they repeat goes.
+// The problem stays, excerpts of the file are removed.
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -264,7 +263,6 @@ func TestOpenBoundsSettings(t *testing.T) {
 	}
 }
 
-// manySettings is a file of n variables.
 func manySettings(n int) string {
 	var b strings.Builder
 	b.WriteString("option_settings:\n aws:elasticbeanstalk:application:environment:\n")
@@ -291,8 +289,7 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSettingsComeBackAsTheyWere writes random settings in every form and
-// notation, and reads them again.
+// TestSettingsComeBackAsTheyWere writes random settings in every form and notation and reads them back.
 func TestSettingsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -304,7 +301,7 @@ func TestSettingsComeBackAsTheyWere(t *testing.T) {
 			for _, option := range rapid.SliceOfNDistinct(name, 0, 4, rapid.ID[string]).Draw(t, "options") {
 				value := text.Draw(t, "value")
 				if trimmed := strings.TrimSpace(value); strings.HasPrefix(trimmed, "`{") {
-					value = "x" // a function of CloudFormation
+					value = "x" // it is a CloudFormation function
 				}
 				want[namespace][option] = value
 			}
@@ -351,7 +348,7 @@ func asList(settings map[string]map[string]string) string {
 	return string(data)
 }
 
-// asYAML writes values in double quotes, or single ones where these hold them.
+// asYAML writes values in double quotes, or in single quotes if they contain double ones.
 func asYAML(settings map[string]map[string]string) string {
 	var b strings.Builder
 	b.WriteString("option_settings:\n")
@@ -368,8 +365,7 @@ func asYAML(settings map[string]map[string]string) string {
 	return b.String()
 }
 
-// FuzzSettings checks that whatever a file holds, it is refused with a place or
-// gives settings that an environment can carry.
+// FuzzSettings checks that any file is refused with a place, or results in settings that an environment can contain.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
 		"option_settings:\n  - option_name: A\n    value: b\n",
@@ -422,7 +418,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// lineIn returns the line that a place names; 0 for the whole file.
+// lineIn returns the line in a place; 0 for the whole file.
 func lineIn(where string) (line int) {
 	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
 		line, _ = strconv.Atoi(parts[1])

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// publicFolder returns a folder that every user can reach, as a test's own is not.
+// publicFolder returns a folder that every user can enter, unlike a test's own.
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "share")
@@ -25,7 +25,7 @@ func publicFolder(t *testing.T) string {
 	return folder
 }
 
-// mayRun reports whether a user can run a command, in a folder where one is named.
+// mayRun reports whether a user can run a command in dir, which may be "".
 func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -40,7 +40,7 @@ func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	return err == nil
 }
 
-// Users and groups that need not have a name.
+// These users and groups need not exist.
 const appUser, appGroup, otherUser, otherGroup = 61001, 61002, 61003, 61004
 
 func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
@@ -88,7 +88,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, appUser, appGroup, "", "ls", later) || mayRun(t, appUser, appGroup, "", "ls", data) {
 		t.Error("the app can read what is not its version")
 	}
-	// One from before, of which something may have run, is opened at the top alone.
+	// A version that may have run is opened at the top only.
 	if err := os.Link(dir+"/secret", dir+"/linked"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	}
 }
 
-// What an earlier release left open is shut, and what somebody chose for the data
-// directory stays.
+// Versions that an earlier release left open are closed, but the data directory keeps its mode.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,

@@ -10,15 +10,14 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// TestDocumentsAreBounded: what would keep a parser busy is refused before it
-// is parsed; what is only long is read.
+// Input that could overload the parser is refused before parsing. Files that are just long are read.
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	aliases := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c <= 'z'; c++ {
 		aliases += fmt.Sprintf("%c: &%[1]c [%s]\n", c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 9))
 	}
-	explicit := "" // keys below keys, with comments where their colons are looked for
+	explicit := "" // nested "? " keys, with comments in place of their colons
 	for i := range 200 {
 		explicit += fmt.Sprintf("%*s? a\n# what\n%[1]*s:\n", 2*i, "")
 	}
@@ -85,10 +84,10 @@ func TestDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// maxMerged is how many keys the merge keys of a file may stand for.
+// maxMerged is the maximum number of keys that merge keys copy.
 const maxMerged = 10_000
 
-// merges is a file whose merge keys stand for n times the keys of one map.
+// merges returns a file whose merge keys name a map of keys n times.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")
@@ -102,7 +101,7 @@ func merges(keys, n int) string {
 	return b.String()
 }
 
-// TestPlaces: keys and values are where an editor shows them, in both notations.
+// Keys and values have their positions in YAML and JSON.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -150,8 +149,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestLineEnds: a file that was saved on Windows, or with CR alone, says the same
-// in the same places.
+// Files with CR LF or CR line breaks have the same content and positions.
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
 	text := "# first\na:\n  b: \"one\n    two\n\n    three\"\n  c: 'one\n    two'\n  d: \"one \\\n    two\"\n  e: |\n" +

@@ -10,15 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPruneVersions: the newest five stay, whatever they are called, with the new
-// one, those in use, and what is not a version.
+// The newest five, the current one, those in use, and other files are kept.
 func TestPruneVersions(t *testing.T) {
 	t.Parallel()
 	day := func(hour int) string {
 		return time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC).Format(versionTime)
 	}
 	for name, c := range map[string]struct {
-		there      []string // below versions/, folders where they end in a slash
+		there      []string // below versions/; folders end in a slash
 		dir, inUse string   // below versions/
 		gone       []string
 	}{

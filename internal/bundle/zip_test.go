@@ -18,13 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// item is one entry of an archive under test.
 type item struct {
 	name, data string
 	mode       fs.FileMode // 0 is 0644
 	method     uint16      // 0 stores
 	flags      uint16
-	// made by another system than Unix: the mode means nothing.
+	// from a system other than Unix, so the mode is meaningless
 	foreign bool
 }
 
@@ -32,7 +31,6 @@ func link(name, target string) item {
 	return item{name: name, data: target, mode: fs.ModeSymlink | 0o777}
 }
 
-// archive packs the items.
 func archive(t testing.TB, items ...item) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -61,7 +59,7 @@ func archive(t testing.TB, items ...item) []byte {
 	return b.Bytes()
 }
 
-// filled are the usual limits but for those that are set.
+// filled replaces zero limits with the usual ones.
 func (l limits) filled() limits {
 	usual := usualLimits()
 	return limits{archive: either(l.archive, usual.archive), entries: either(l.entries, usual.entries),
@@ -76,8 +74,8 @@ func either[T int | int64](set, usual T) T {
 	return usual
 }
 
-// unpack unpacks data in a folder of its own, and checks that whatever comes of
-// it nothing else is in there, and nothing is left by a failure.
+// unpack unpacks data in a new folder. It checks that nothing else is in that folder, and that a failure leaves
+// nothing behind.
 func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()
@@ -118,7 +116,6 @@ func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	return dir, err
 }
 
-// contents writes down what is in a folder: mode, path, and text or target.
 func contents(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
@@ -224,8 +221,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestUnpackRefuses is the corpus of archives that were made to do harm: each is
-// refused in words, and nothing is written anywhere.
+// Each malicious archive is refused with an explanation, and nothing is written.
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 256)
@@ -354,7 +350,7 @@ func bomb(t testing.TB, size int) []byte {
 	return archive(t, item{name: "zeros", data: strings.Repeat("\x00", size), method: zip.Deflate})
 }
 
-// claims is an archive of 1000 zeros that says it has as many as claimed.
+// claims returns an archive of 1000 zeros with the given size in its header.
 func claims(t testing.TB, claimed uint32) []byte {
 	data := bomb(t, 1000)
 	at := bytes.LastIndex(data, []byte("PK\x01\x02"))
@@ -362,15 +358,15 @@ func claims(t testing.TB, claimed uint32) []byte {
 	return data
 }
 
-// overlapping has a list in which b has the data of a.
+// overlapping returns an archive in which b shares the data of a.
 func overlapping(t testing.TB) []byte {
 	data := archive(t, item{name: "a", data: "shared"}, item{name: "b", data: "shared"})
 	second := bytes.LastIndex(data, []byte("PK\x01\x02"))
-	binary.LittleEndian.PutUint32(data[second+42:], 0) // where its own header is
+	binary.LittleEndian.PutUint32(data[second+42:], 0) // offset of its own header
 	return data
 }
 
-// TestUnpackTellsTenProblems: one reading tells what all is wrong, to a bound.
+// One pass reports all problems up to the limit.
 func TestUnpackListsTenProblems(t *testing.T) {
 	t.Parallel()
 	var items []item
@@ -384,8 +380,8 @@ func TestUnpackListsTenProblems(t *testing.T) {
 	}
 }
 
-// TestUnpackBoundsMemory: an archive whose list of entries is endless, and whose
-// header says that it is short, is refused after a bounded part of it.
+// An archive with an endless list of entries is refused after a limited part of it, even if its header claims few
+// entries.
 func TestUnpackBoundsMemory(t *testing.T) {
 	var b bytes.Buffer
 	record := make([]byte, 46+1)
@@ -462,7 +458,6 @@ func TestIsArchive(t *testing.T) {
 	}
 }
 
-// TestUnpackThenOpen runs an archive the way it is meant to be run.
 func TestUnpackThenOpen(t *testing.T) {
 	t.Parallel()
 	dir, err := unpack(t, archive(t,
@@ -482,7 +477,6 @@ func TestUnpackThenOpen(t *testing.T) {
 	}
 }
 
-// TestCompanionFilesOfMacOSAreIgnored in folders and archives, whatever their names end with.
 func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
 	t.Parallel()
 	const companion = "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X"
@@ -515,7 +509,7 @@ func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
 	}
 }
 
-// TestTrustIsJudgedByTheSource: of an archive, and not by the copy that was unpacked from it.
+// The archive counts, not the unpacked copy.
 func TestTrustIsJudgedByTheSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -556,8 +550,8 @@ func TestTrustIsJudgedByTheSource(t *testing.T) {
 	}
 }
 
-// FuzzUnpack checks that nothing is ever written outside, that what is written
-// is bounded, and that nothing is left by a failure.
+// FuzzUnpack checks that nothing is written outside the folder, that the output is limited, and that a failure leaves
+// nothing behind.
 func FuzzUnpack(f *testing.F) {
 	f.Add(archive(f, item{name: "a/b", data: "x"}, item{name: "c/"}, link("d", "a/b")))
 	f.Add(archive(f, item{name: "../evil"}))

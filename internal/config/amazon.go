@@ -27,8 +27,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether a queue or function is on CloudWatch's side: Amazon's metrics go to Amazon, and those of an
-// SQS replacement go to a CloudWatch replacement.
+// watched reports whether any queue or function is on the same side as CloudWatch. Metrics about Amazon's services go
+// to Amazon, and metrics about an SQS replacement to a CloudWatch replacement.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))

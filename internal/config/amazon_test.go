@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestCloudWatchIsAmazons: what is on by itself is so for Amazon's queues and
-// functions, not for servers that speak its protocols.
+// By default, CloudWatch is on for Amazon's queues and functions only, not for compatible servers.
 func TestCloudWatchIsAmazons(t *testing.T) {
 	t.Parallel()
 	const (
@@ -62,7 +61,7 @@ func TestCloudWatchIsAmazons(t *testing.T) {
 	}
 }
 
-// TestMaxRetriesIsUsedWhereTendrilCreatesAQueue: the redrive policy of a queue that somebody named is not touched.
+// Tendril does not change the redrive policy of a queue that the user named.
 func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

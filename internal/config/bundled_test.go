@@ -10,13 +10,11 @@ import (
 	"tendril/internal/bundle"
 )
 
-// setting is one of the worker daemon's options as a bundle has it.
 func setting(namespace, option, value string, line int) bundle.Setting {
 	return bundle.Setting{Namespace: namespace, Option: option, Value: value, File: "/app/.ebextensions/worker.config",
 		Line: line}
 }
 
-// withSettings is a bundle without a name which sets nothing else.
 func withSettings(settings ...bundle.Setting) *bundle.Bundle {
 	return &bundle.Bundle{Dir: "/", Settings: settings}
 }
@@ -67,8 +65,7 @@ func TestBundleSettings(t *testing.T) {
 	}
 }
 
-// TestBundleNames: a name that somebody gave the environment counts before the
-// folder's.
+// A set name overrides the folder's name.
 func TestBundleNames(t *testing.T) {
 	t.Parallel()
 	app, err := bundle.Open(t.TempDir())
@@ -93,8 +90,6 @@ func TestBundleNames(t *testing.T) {
 	}
 }
 
-// TestBundleHealthSettings: what health reporting's options mean here, and what is
-// told of those that mean nothing.
 func TestBundleHealthSettings(t *testing.T) {
 	t.Parallel()
 	const at = "/app/.ebextensions/worker.config:7: "
@@ -200,8 +195,7 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestBundleSettingsAreAppliedOrNamed: settings of scaling that change nothing are
-// named with the reason, and those that count are not.
+// Scaling settings without effect are reported with the reason.
 func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	t.Parallel()
 	const (
@@ -266,8 +260,7 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	}
 }
 
-// TestComputedQueueURLIsRefused: a worker whose queue is not known must not start
-// on an empty one of its own.
+// A worker with an unknown queue must not start on its own empty one.
 func TestComputedQueueURLIsRefused(t *testing.T) {
 	t.Parallel()
 	computed := setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7)
@@ -311,8 +304,7 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 	}
 }
 
-// TestBundleSettingWithoutValue: what has no default cannot be taken back, and the
-// value that stays is named.
+// A setting without a default cannot be unset, and the remaining value is reported.
 func TestBundleSettingWithoutValue(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(

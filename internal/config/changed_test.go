@@ -18,7 +18,7 @@ func loaded(t *testing.T, queues string, flags map[string]string) *Config {
 	return cfg
 }
 
-// TestLiveOptionsAreDocumented: the guide lists those that need no restart.
+// The guide lists the options that need no restart.
 func TestLiveOptionsAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/app.md")
@@ -87,8 +87,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestExplainAfterAChange: options that took effect have the origin of the new configuration, those that wait for
-// the next start still have the old one.
+// Applied options have their new origin, and pending ones their previous origin.
 func TestExplainAfterAChange(t *testing.T) {
 	t.Parallel()
 	const two = "queues: [{name: a, inactivity_timeout: 5s}, {name: b}]\n"

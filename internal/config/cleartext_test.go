@@ -8,8 +8,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestClearQueueURLs: a bundle cannot have signed calls leave the machine unencrypted;
-// who runs it can, and is told.
+// A bundle cannot make signed requests leave the machine unencrypted. The user can, with a warning.
 func TestClearQueueURLs(t *testing.T) {
 	t.Parallel()
 	const (
@@ -17,7 +16,7 @@ func TestClearQueueURLs(t *testing.T) {
 		warned  = "warned"
 		silent  = "silent"
 	)
-	for address, want := range map[string][2]string{ // of a bundle, of a flag
+	for address, want := range map[string][2]string{ // the outcome for a bundle and for a flag
 		"http://queue.example/123456789012/jobs":                 {refused, warned},
 		"http://10.0.0.7:9324/000000000000/jobs":                 {refused, warned},
 		"http://localhost.example/000000000000/jobs":             {refused, warned},
@@ -27,7 +26,7 @@ func TestClearQueueURLs(t *testing.T) {
 		"http://127.8.9.1:4566/000000000000/jobs":                {silent, silent},
 		"http://[::1]:4566/000000000000/jobs":                    {silent, silent},
 		"http://localhost:4566/000000000000/jobs":                {silent, silent},
-		"http://sqs.eu-west-1.amazonaws.com/123456789012/jobs":   {silent, silent}, // called with TLS
+		"http://sqs.eu-west-1.amazonaws.com/123456789012/jobs":   {silent, silent}, // always uses TLS
 		"arn:aws:sqs:eu-west-1:123456789012:jobs":                {silent, silent},
 		"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs":  {silent, silent},
 		"https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/jobs": {silent, silent},
@@ -57,7 +56,7 @@ func TestClearQueueURLs(t *testing.T) {
 	}
 }
 
-// TestClearEndpointIsTold: what is called counts, not what the queue's URL names.
+// The called address counts, not the one in the queue's URL.
 func TestClearEndpointIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestDaemonFileHintsAreBareSeconds: what to type in aws-sqsd's file is what that daemon
-// reads, too.
+// Hints for an aws-sqsd file must be valid for that daemon.
 func TestDaemonFileHintsAreBareSeconds(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(write(t, "aws-sqsd.d/default.yaml", "visibility_timeout: 50000\n"), "aws-sqsd.d", "default.yaml")

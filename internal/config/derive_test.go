@@ -9,8 +9,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestLayersDecide: where two options contradict each other, the one of the
-// stronger layer counts; in one layer it is a mistake.
+// The stronger layer wins between contradicting options; in the same layer they are an error.
 func TestLayersDecide(t *testing.T) {
 	t.Parallel()
 	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n",
@@ -123,7 +122,7 @@ func TestDataDir(t *testing.T) {
 	}
 }
 
-// TestFreePortsReplaceDefaults: what somebody set counts before them.
+// Values that were set override free ports.
 func TestFreePortsReplaceDefaults(t *testing.T) {
 	t.Parallel()
 	free := map[string]string{"listen": "127.0.0.1:9330", "console": "127.0.0.1:9331", "port": "5003"}
@@ -136,7 +135,7 @@ func TestFreePortsReplaceDefaults(t *testing.T) {
 	}
 }
 
-// TestShutdownDelayHasAMinimum: WORKER_SHUTDOWN_DELAY counts from 10 seconds on, and the drain follows what is set.
+// The minimum of WORKER_SHUTDOWN_DELAY is 10 seconds, and the drain follows app-grace.
 func TestShutdownDelayHasAMinimum(t *testing.T) {
 	t.Parallel()
 	const delay = "WORKER_SHUTDOWN_DELAY"

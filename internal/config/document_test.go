@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestParseDocumentBounds: what would keep a parser busy is refused before it
-// is parsed, with the line.
+// Files that could overload the parser are refused before parsing, with a line.
 func TestParseDocumentBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
@@ -32,8 +31,6 @@ func TestParseDocumentBounds(t *testing.T) {
 	}
 }
 
-// TestParseDocumentKeepsText: a value is what was written, whatever type YAML
-// sees in it.
 func TestParseDocumentKeepsText(t *testing.T) {
 	t.Parallel()
 	entries, problems := parseDocument("f", []byte(`a: 000000000012
@@ -73,8 +70,7 @@ sqsd: {q: 1, r: [a]}
 	}
 }
 
-// TestParseDocumentLineEnds: a file that was saved on Windows, or with CR alone,
-// says the same in the same lines.
+// Files with CR LF or CR line breaks have the same content and line numbers.
 func TestParseDocumentLineEnds(t *testing.T) {
 	t.Parallel()
 	text := "a: \"one\n  two\"\nb: 'one\n  two'\nc: |\n  one\n  two\nd: one\n  two\ne:\n- f\n- g\nsqsd:\n  HttpPath: /x\n"
@@ -96,7 +92,7 @@ func TestParseDocumentLineEnds(t *testing.T) {
 	}
 }
 
-// TestParseDocumentKeepsValues: a value in a file that is refused stays in the file.
+// Errors do not contain values from the file.
 func TestParseDocumentKeepsValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -55,8 +55,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainEveryOption: each can be asked for by each of its names, and the
-// last of the chain is what is in force.
+// Every option can be explained by any of its names, and the last value of its chain is in force.
 func TestExplainEveryOption(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

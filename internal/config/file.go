@@ -223,7 +223,7 @@ func readOwnFile(l *loader, path string, entries []entry) {
 	}
 }
 
-// admit refuses an entry without a value, or whose option has a line in lines already.
+// admit refuses an entry without a value, and one that sets an option again.
 func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestSearch takes the strongest file away, one after the other.
+// TestSearch removes the strongest file, one after another.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	named := filepath.Join(write(t, "named.yaml", "name: named\n"), "named.yaml")
@@ -119,12 +119,11 @@ func TestFileBesideTheApp(t *testing.T) {
 	}
 }
 
-// TestDaemonFileRule: what makes a file one of aws-sqsd.
 func TestDaemonFileRule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file, text string
-		found      bool // by the search instead of being named
+		found      bool // found by searching, not named
 		daemon     bool
 		want       string // part of the error
 	}{
@@ -158,13 +157,12 @@ func TestDaemonFileRule(t *testing.T) {
 	}
 }
 
-// TestFoundFileMustBeTrusted: what nobody named may name commands, so that nobody else
-// may have written it.
+// A file found by searching may name commands, so no other user may have written it.
 func TestFoundFileMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(dir, file string) error
-		root   bool // only root can try it
+		root   bool // requires root
 		want   string
 	}{
 		"own": {change: func(string, string) error { return nil }},
@@ -217,7 +215,6 @@ func TestFoundFileMustBeTrusted(t *testing.T) {
 	}
 }
 
-// linked is a folder with a symbolic link of that name to a file.
 func linked(t *testing.T, name, file string) string {
 	t.Helper()
 	dir := t.TempDir()

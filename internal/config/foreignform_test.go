@@ -2,8 +2,7 @@ package config
 
 import "testing"
 
-// TestSettingsInTheFormOfElasticBeanstalk: durations are bare numbers in the unit of the option, and what is set for
-// the first queue counts.
+// Durations are bare numbers in the option's unit, and the first queue's settings count.
 func TestSettingsInTheFormOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	cfg, err := Load(Sources{Environ: []string{"HOME=/absent"}, Flags: map[string]string{

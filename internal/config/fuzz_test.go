@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLoad feeds settings files, ours and aws-sqsd's. Whatever comes in, the
-// outcome is either an error that says where and what, on lines fit to be
-// printed, or settings that are right and can be explained.
+// FuzzLoad loads settings files of tendril and aws-sqsd. Every file results in valid settings, or in printable errors
+// with a place.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -48,8 +47,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// checkLoaded checks that every value in force is accepted where it came from,
-// unchanged, and explained in the form for people.
+// checkLoaded checks that every value in force is valid in its layer and can be explained.
 func checkLoaded(t *testing.T, cfg *Config) {
 	again := table(&Settings{})
 	for i, o := range cfg.options {

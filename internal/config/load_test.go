@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// home is an environment in which only the home folder is known.
+// home returns an environment with a home folder only.
 func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
 func mustLoad(t *testing.T, src Sources) *Config {
@@ -31,7 +31,6 @@ func mustLoad(t *testing.T, src Sources) *Config {
 	return cfg
 }
 
-// write puts a file into a new folder and returns the folder.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,8 +92,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPrecedence adds one layer after the other, from the weakest to the
-// strongest, and takes each layer's value as soon as it is there.
+// TestPrecedence adds layers from the weakest to the strongest.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "name: file\nhttp_path: /file\n")
@@ -290,8 +288,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEveryOptionIsCheckedEverywhere gives each option a value that is never
-// right, in each place, and wants exactly one problem that names the place.
+// An invalid value in any layer causes exactly one problem, which names the place.
 func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 	t.Parallel()
 	const wrong = "\x01"

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Option is one row of the table of options.
+// Option is one row of the option table.
 type Option struct {
 	// Name is the flag without its dashes, in kebab case.
 	Name  string
@@ -37,7 +37,7 @@ type Option struct {
 	// Live is true if a reload or deployment applies a change; other options need a restart.
 	Live bool
 
-	// secretFile is the path of a file with a secret option's value; nil if the option is not secret.
+	// secretFile points to the path of a file with a secret option's value; nil if the option is not secret.
 	secretFile   *string
 	isSecretFile bool
 	// essential is true for options that most environments set.

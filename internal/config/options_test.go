@@ -13,8 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestTable holds what every row must have, so that whoever adds an option
-// cannot forget half of it.
+// TestTable checks that every row is complete.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	kebab := regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`)
@@ -48,7 +47,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestEssentialOptionsExist: what help shows first is in the table, and stays about a dozen.
+// Help shows these options first, so there should be about a dozen.
 func TestEssentialOptionsExist(t *testing.T) {
 	t.Parallel()
 	var first []string
@@ -62,8 +61,7 @@ func TestEssentialOptionsExist(t *testing.T) {
 	}
 }
 
-// TestExamplesAreAccepted: what a message tells people to write must be right,
-// and come back as it was written.
+// Messages suggest the examples, so they must be valid and in normal form.
 func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -82,12 +80,11 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasItsOption sets each option in turn and finds exactly one
-// field of Settings changed, and every field changed by some option.
+// Each option sets exactly one field of Settings, and each field has an option.
 func TestEveryFieldHasItsOption(t *testing.T) {
 	t.Parallel()
 	other := map[string]string{kindDuration: "61s", kindInteger: "7", kindSize: "2KiB", kindRate: "7/s", kindNumber: "7"}
-	derived := 1 // Strict, which follows from Queues
+	derived := 1 // Strict is derived from Queues
 	changedBy := map[string]string{}
 	for _, o := range Options() {
 		text := other[o.Kind()]
@@ -139,8 +136,7 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 	}
 }
 
-// TestBeanstalkOptions holds the namespace aws:elasticbeanstalk:sqsd: names,
-// defaults and ranges are compatible for ever.
+// Names, defaults and ranges of aws:elasticbeanstalk:sqsd must stay compatible.
 func TestBeanstalkOptions(t *testing.T) {
 	t.Parallel()
 	want := map[string][3]string{
@@ -171,25 +167,24 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// TestScalingOptions holds the namespaces aws:autoscaling:asg and
-// aws:autoscaling:trigger: names, defaults and ranges, and what differs.
+// Names, defaults and ranges of aws:autoscaling:asg and aws:autoscaling:trigger, with the differences.
 func TestScalingOptions(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{
 		"MinSize":     {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
 		"MaxSize":     {bundle.NamespaceGroup, "scale_max_size", "4", "1 to 10000"},
 		"Cooldown":    {bundle.NamespaceGroup, "scale_cooldown", "360s", "0s to 10000s"},
-		"MeasureName": {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // there NetworkOut
+		"MeasureName": {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // NetworkOut in Elastic Beanstalk
 		"Statistic": {bundle.NamespaceTrigger, "scale_statistic", "Average",
 			"Average, Minimum, Maximum or Sum"},
-		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // there Bytes
-		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // there 2000000
-		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // there 6000000
+		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // Bytes in Elastic Beanstalk
+		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // 2000000 in Elastic Beanstalk
+		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // 6000000 in Elastic Beanstalk
 		"LowerBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_lower_breach_scale_increment", "-1", "-10000 to -1"},
 		"UpperBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_upper_breach_scale_increment", "1", "1 to 10000"},
 		"Period":                    {bundle.NamespaceTrigger, "scale_period", "300s", "1s to 36000s"},
 		"EvaluationPeriods":         {bundle.NamespaceTrigger, "scale_evaluation_periods", "1", "1 to 600"},
-		// there 5 minutes
+		// 5 minutes in Elastic Beanstalk
 		"BreachDuration": {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"},
 	}
 	got := map[string][4]string{}
@@ -230,7 +225,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestReference holds docs/options.md to the table.
+// TestReference checks that docs/options.md matches the table.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/options.md"
@@ -254,7 +249,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// settingsFields are the fields of Settings, those of PerQueue among them.
+// settingsFields includes the fields of PerQueue.
 func settingsFields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()), func(f reflect.StructField) bool {
 		return f.Anonymous

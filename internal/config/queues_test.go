@@ -85,7 +85,6 @@ func TestQueuesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestQueuesKeepTheirText: lists of any queues come back as they are written.
 func TestQueuesKeepTheirText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,8 +113,7 @@ func TestQueuesKeepTheirText(t *testing.T) {
 	})
 }
 
-// FuzzQueues: any text is read as a list of queues that are told apart, or is
-// refused.
+// FuzzQueues checks that any text is refused or parsed as queues with unique names.
 func FuzzQueues(f *testing.F) {
 	for _, text := range []string{"a,b", "a:3,b:2", someURL + ":2," + someARN + ":1", "a::1", "arn:,://:",
 		"https://u:p@h/q:1"} {

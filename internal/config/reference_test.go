@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Groups returns the groups in the order in which they are shown.
+// Groups returns the groups in page order.
 func Groups() []string {
 	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
 		"Periodic tasks", "Console", "Metrics", "Output", "Stop"}
 }
 
-// Reference returns the page that documents every option, in Markdown:
-// docs/options.md.
+// Reference returns docs/options.md, which documents every option.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
@@ -70,7 +69,7 @@ func Reference() string {
 	return b.String()
 }
 
-// writeOtherNames lists the names that other programs have for an option.
+// writeOtherNames lists the names of options in other programs.
 func writeOtherNames(b *strings.Builder, options []Option) {
 	b.WriteString(referenceNames)
 	writeTable(b, []string{"key", "other flags", "other variables", "variables of other daemons"},
@@ -88,7 +87,6 @@ func writeOtherNames(b *strings.Builder, options []Option) {
 		})
 }
 
-// writeTable writes a Markdown table; fill calls row for each line of it.
 func writeTable(b *strings.Builder, head []string, fill func(row func(...string))) {
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(head...)
@@ -96,7 +94,7 @@ func writeTable(b *strings.Builder, head []string, fill func(row func(...string)
 	fill(line)
 }
 
-// defaultCell sets a fixed default apart from words about one.
+// defaultCell formats a fixed default as code, but not its note.
 func defaultCell(o *Option) string {
 	switch {
 	case o.Default == "":

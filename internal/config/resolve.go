@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether queues, not queue or queue-url, is in force.
+// severalChosen reports whether queues is in force rather than queue or queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -146,7 +146,7 @@ func takeOwn(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue chooses the backend: SQS for a URL, an ARN or a function on AWS, else embedded unless backend says sqs.
+// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, else embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -324,7 +324,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget splits the path off an app's URL; "" for "/" and for unix sockets.
+// splitTarget splits the path off an app's URL. The path is "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

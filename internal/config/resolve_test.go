@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQueuesAreResolved: each queue has what it sets for itself, and what
-// holds for all in the rest, wherever that was set.
+// Each queue has its own settings, and the common ones for the rest.
 func TestQueuesAreResolved(t *testing.T) {
 	t.Parallel()
 	five := 5 * time.Second
@@ -64,8 +63,7 @@ func TestQueuesAreResolved(t *testing.T) {
 	}
 }
 
-// TestOneQueueIsResolved: the list has the one queue of the settings that name
-// one, with all that holds for it.
+// Settings for a single queue result in a list with that queue.
 func TestOneQueueIsResolved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,8 +113,7 @@ func TestOneQueueIsResolved(t *testing.T) {
 	}
 }
 
-// TestQueueLayers: the stronger layer names the queues and chooses who gets
-// their messages; what a weaker one said is told, not lost in silence.
+// The stronger layer names the queues and their destinations. Ignored settings cause a warning.
 func TestQueueLayers(t *testing.T) {
 	t.Parallel()
 	const maps = "queues:\n  - name: a\n    http_path: /a\n  - name: b\n"
@@ -126,7 +123,7 @@ func TestQueueLayers(t *testing.T) {
 		flags   map[string]string
 		queues  string // in force
 		check   func(*Config) bool
-		warning string // part of the only one
+		warning string // part of the only warning
 		want    string // part of the error
 	}{
 		"Workerless's variables": {environ: []string{"WORKERLESS_QUEUES=a:3,b:1", "WORKERLESS_FUNCTION=f",
@@ -221,7 +218,6 @@ func TestQueueLayers(t *testing.T) {
 	}
 }
 
-// TestExplainQueues: each queue is told with every key, and where it is from.
 func TestExplainQueues(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml",
@@ -256,8 +252,7 @@ func TestExplainQueues(t *testing.T) {
 	}
 }
 
-// TestQueueSettingsAreReversible: what fill takes from settings, settings gives
-// back; a setting that one of them forgets would be lost in explain.
+// Explain would lose a setting that either direction forgets.
 func TestQueueSettingsAreReversible(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

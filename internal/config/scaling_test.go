@@ -9,8 +9,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestScaling: what is scaled, between which bounds, and by what, as it follows
-// from what was set.
 func TestScaling(t *testing.T) {
 	t.Parallel()
 	inBundle := func(pairs ...string) []bundle.Setting {
@@ -28,7 +26,7 @@ func TestScaling(t *testing.T) {
 		bundle  []bundle.Setting
 		flags   map[string]string
 		check   func(*Settings) bool
-		warning string // part of the only one
+		warning string // part of the only warning
 		want    string // part of the error
 	}{
 		"nothing": {check: func(s *Settings) bool {
@@ -212,8 +210,7 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// TestMeasureDefaults: a trigger of which only the measure is named is the same
-// here and where it is carried out.
+// Config and the scaler agree on a measure's defaults.
 func TestMeasureDefaults(t *testing.T) {
 	t.Parallel()
 	for _, measure := range ownMeasures() {

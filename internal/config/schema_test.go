@@ -34,7 +34,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// validate reads a settings file as an editor does, and holds it to the schema.
+// validate parses a settings file like an editor and validates it.
 func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	var value any
@@ -52,8 +52,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// TestSchemaAcceptsWhatLoadAccepts: each file of testdata that is loaded is valid by the schema, and those with a
-// mistake that a schema can see are not.
+// The schema accepts all files in testdata that load, and rejects those with an error that a schema can express.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -90,7 +89,7 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	}
 }
 
-// TestSchemaKnowsDurations: the schema takes the durations that a file may have, and no others.
+// The schema accepts the same durations as Load.
 func TestSchemaKnowsDurations(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -104,7 +103,6 @@ func TestSchemaKnowsDurations(t *testing.T) {
 	}
 }
 
-// TestSchemaTakesEveryDefault: the default and the example of each option are valid below its key.
 func TestSchemaTakesEveryDefault(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -113,7 +111,7 @@ func TestSchemaTakesEveryDefault(t *testing.T) {
 			if o.Key == "" || value == "" {
 				continue
 			}
-			if strings.HasPrefix(value, "{") { // which YAML takes for a map
+			if strings.HasPrefix(value, "{") { // YAML would take it for a map
 				value = "'" + value + "'"
 			}
 			if err := validate(t, schema, []byte(o.Key+": "+value+"\n")); err != nil {

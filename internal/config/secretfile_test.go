@@ -62,7 +62,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf: a secret that others choose or read protects nothing.
+// A secret that others can choose or read protects nothing.
 func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	t.Parallel()
 	const secret = "4f1b0c2a9d8e7f60"
@@ -126,7 +126,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	})
 }
 
-// TestTokensThatEverybodyKnowsAreRefused: the placeholder of generated files, and one repeated character.
+// These are the placeholder of generated files, and repeated characters.
 func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
@@ -148,7 +148,7 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// TestEverySecretHasAFile: an option that is marked as secret gets the one for its file, which decides as much.
+// Each secret option has an option for its file with the same rights.
 func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0

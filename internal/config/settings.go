@@ -59,8 +59,8 @@ const (
 	MachineApply  = "apply"
 )
 
-// PerQueue holds the options that a queue can override. Like the other fields of [Settings], each has the name of an option,
-// whose row in the table describes it and its range.
+// PerQueue holds the options that a queue can override. Each field of PerQueue and [Settings] is the option of the
+// same name, whose row in the table has its description and range.
 type PerQueue struct {
 	Backend string        // BackendEmbedded or BackendSQS
 	MaxWait time.Duration // 0 is off
@@ -89,7 +89,7 @@ type PerQueue struct {
 	RetentionPeriod        time.Duration // since the first receive
 }
 
-// Settings are the values in force. [Load] sets every field, so zero values are no defaults.
+// Settings are the values in force. [Load] sets every field.
 type Settings struct {
 	// PerQueue holds the settings of queues that do not override them. Backend, Queue and QueueURL are the first queue's.
 	PerQueue

@@ -13,9 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want and docs/options.md")
 
-// TestSettingsFiles loads each file of testdata, which is named by the one
-// thing that is right or wrong in it, and compares what comes of it with the
-// .want file beside.
+// TestSettingsFiles loads each file of testdata and compares the outcome with its .want file.
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -49,8 +47,7 @@ func TestSettingsFiles(t *testing.T) {
 	}
 }
 
-// outcome writes down an error, or every option that is not at its default and
-// every warning.
+// outcome formats an error, or every option that differs from its default and every warning.
 func outcome(cfg *Config, err error) string {
 	var b strings.Builder
 	if err != nil {

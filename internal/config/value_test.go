@@ -95,7 +95,6 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-// TestRateKeepsItsText: whatever rate is accepted comes back as it is written.
 func TestRateKeepsItsText(t *testing.T) {
 	t.Parallel()
 	o, _ := Lookup("rate")
@@ -127,8 +126,7 @@ func TestParseSwitch(t *testing.T) {
 	}
 }
 
-// TestBounds tries the least and the greatest value of each option that has a
-// range, and their neighbours outside.
+// TestBounds tries the limits of each option with a range, and the next values beyond them.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ least, most, below, above string }{

@@ -47,8 +47,7 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 	})
 }
 
-// TestARestartDoesNotWaitForAPause: neither for that before a restart, nor for the next try of a process that was given
-// up, and no failure before it counts any more.
+// A requested restart ends the pause before a restart or the next attempt, and earlier failures no longer count.
 func TestARestartDoesNotWaitForAPause(t *testing.T) {
 	for name, retryAfter := range map[string]time.Duration{"tried again": time.Hour, "not tried again": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Waiting {
 					t.Errorf("it is %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // the second one that crashes
+				if err := s.Restart(t.Context(), "clock"); err != nil { // the second crash
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -72,7 +71,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Running || st.PID != 103 {
 					t.Errorf("the failure before the restart counts: %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // the third one that crashes
+				if err := s.Restart(t.Context(), "clock"); err != nil { // the third crash
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -135,7 +134,7 @@ func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
 	})
 }
 
-// TestAProcessThatMayFinishIsRestartedAfterAFailureOnly: with status 0 it has finished, and starts again when asked.
+// With status 0 the process has finished, and starts again on request only.
 func TestAProcessThatMayFinishIsRestartedAfterAFailureOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 3}}, life{lasts: time.Second}, life{lasts: never})

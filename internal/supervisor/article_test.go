@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// The three things that a worker on a machine of its own needs, and that once
-// took an init script, a manager script and a PID file to get.
+// These tests cover three needs of a worker on its own machine that used to require an init script, a manager script
+// and a PID file.
 
-// A job that is under way is finished: TERM says that no more will come.
+// TERM announces the stop, and a running job finishes.
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -34,8 +34,7 @@ func TestStopDuringWork(t *testing.T) {
 	}
 }
 
-// A job that never ends is ended by force when the grace is over, with all that
-// it started, and nothing else: also no program of the same name.
+// A stuck job is killed with its descendants after the grace period. Other programs with the same name are not.
 func TestStopWithAStuckJob(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -55,7 +54,6 @@ func TestStopWithAStuckJob(t *testing.T) {
 	})
 }
 
-// A crash loop ends at its limit instead of going on for ever.
 func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	t.Parallel()
 	var started int
@@ -73,7 +71,7 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// When one is given up the rest goes on.
+// When one process is given up, the others continue.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

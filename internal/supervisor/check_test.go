@@ -113,7 +113,6 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// An app that listens on ::1 alone is found too.
 func TestProbeReachesIPv6(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp6", "[::1]:0")
@@ -130,8 +129,7 @@ func TestProbeReachesIPv6(t *testing.T) {
 	}
 }
 
-// deafPort returns a port on 127.0.0.1 that is bound until the test ends, so
-// that nobody else gets it, and on which nothing listens.
+// deafPort returns a port on 127.0.0.1 that is bound until the test ends, but not listening.
 func deafPort(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

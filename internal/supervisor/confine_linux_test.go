@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// output runs a shell line to its end and returns what it wrote.
+// outputOf runs a shell line and returns its output.
 func outputOf(t *testing.T, p Process) []string {
 	t.Helper()
 	p.Name, p.Dir = "w", "/"
@@ -66,7 +66,6 @@ func TestRunAsAUser(t *testing.T) {
 	}
 }
 
-// Daemons of another user are found too, and end.
 func TestDaemonsOfAUserEnd(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -90,8 +89,7 @@ func TestDaemonsOfAUserEnd(t *testing.T) {
 	})
 }
 
-// In a container root may not look at the environment of others: it looks as
-// them.
+// In a container, root may not read other users' environments, so it switches to the user.
 func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -103,7 +101,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	}
 	cmd.SysProcAttr = procgroup.Attributes()
 	cmd.SysProcAttr.Credential = id.credential()
-	// or the child would go with whatever thread had started it: looking as another user ends one
+	// Acting as another user may end a thread, and its children with it.
 	var thread procgroup.Thread
 	if thread.Do(func() { err = cmd.Start() }); err != nil {
 		t.Fatal(err)
@@ -114,7 +112,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 		thread.Close()
 	})
 	env := environAsOwner(cmd.Process.Pid)
-	for range 200 { // it has none for a moment while it becomes another program
+	for range 200 { // it is empty for a moment during exec
 		if hasEntry(env, procgroup.MarkVariable+"=abc") {
 			break
 		}
@@ -183,8 +181,8 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// Limits of another user's process can be set where root lacks the right to do so, as in
-// a container, and this process stays who it is.
+// Limits of another user's process can be set without root's right to do so, as in a container, and this process
+// keeps its user.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -205,8 +203,7 @@ func TestLimitsOfAUserHold(t *testing.T) {
 	}
 }
 
-// Behind the start barrier there is no shell left: signals and statuses are the
-// program's own.
+// No shell remains after the start barrier: signals and statuses are the program's own.
 func TestALimitedProgramIsTheLeader(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

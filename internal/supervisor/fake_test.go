@@ -11,28 +11,26 @@ import (
 	"time"
 )
 
-// never stands for a duration that does not end.
+// never is an infinite duration.
 const never = -1
 
 // life scripts one run of a fake process.
 type life struct {
-	// startErr: it does not even start.
+	// startErr is the error of the start.
 	startErr error
-	// lasts is how long it runs by itself; never until a signal.
+	// lasts is the duration of the run; never means until a signal.
 	lasts time.Duration
-	// exit is how it ends by itself.
+	// exit is the result of a run that ends by itself.
 	exit Exit
-	// onTerm is how long it takes to end after TERM; never when it ignores it.
+	// onTerm is the time from TERM to the exit; never means that TERM is ignored.
 	onTerm time.Duration
-	// others is how long the rest of its group outlives a TERM; never when only
-	// KILL ends it, 0 when there is no rest.
+	// others is how long the rest of its group survives TERM; never means until KILL, 0 that there is no rest.
 	others time.Duration
-	// immortal: not even KILL ends it, until the test says so.
+	// immortal is true if the process survives KILL until the test ends it.
 	immortal bool
 }
 
-// machine is a scripted [system] in virtual time, and the transcript of all
-// that happened, with the time of each line.
+// machine is a scripted [system] in virtual time with a transcript of events and their times.
 type machine struct {
 	t     *testing.T
 	lives []life
@@ -49,13 +47,11 @@ type machine struct {
 	closed     bool
 }
 
-// newMachine returns a machine whose n-th start is lives[n]; the last one is
-// repeated.
+// newMachine returns a machine whose n-th start is lives[n]; the last one repeats.
 func newMachine(t *testing.T, lives ...life) *machine {
 	return &machine{t: t, lives: lives, began: time.Now(), ready: true}
 }
 
-// supervisor returns a supervisor of procs on this machine.
 func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	m.t.Helper()
 	opts.Events = m.events()
@@ -75,8 +71,8 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	return s
 }
 
-// Run starts the processes and returns when ctx is done and they have ended (nil), or
-// when one was given up and all have ended (a [*FailedError]).
+// Run starts the processes. It returns nil after ctx is done and all have exited, or a [*FailedError] after one was
+// given up and all have exited.
 func (s *Supervisor) Run(ctx context.Context) error {
 	failed := make(chan *FailedError, len(s.loops))
 	gaveUp := s.opts.Events.GaveUp
@@ -97,7 +93,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return errors.Join(err, s.Stop(bounded))
 }
 
-// Ready reports whether the app may be given work.
+// Ready reports whether the gate is open.
 func (s *Supervisor) Ready() bool {
 	open, _ := s.gateNow()
 	return open
@@ -215,7 +211,7 @@ func (g *fakeGroup) signal(sig syscall.Signal) {
 			return
 		}
 		g.end(Exit{Code: -1, Signal: "SIGKILL"})
-		// The kernel takes a moment for the rest.
+		// The kernel takes a moment to kill the rest.
 		time.AfterFunc(time.Millisecond, g.endOthers)
 	}
 }

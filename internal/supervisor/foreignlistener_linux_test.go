@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The app runs and does not listen; a foreign program does, and would get its messages.
+// The app does not listen, but a foreign program does and would get its messages.
 func TestAListenerThatIsNotTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -44,7 +44,7 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 	})
 }
 
-// Whoever of the app's own listens, however far from its leader, is the app.
+// Any descendant of the app may listen.
 func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -70,7 +70,7 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	})
 }
 
-// A foreign listener that takes the port between two runs is named, and gets nothing.
+// A foreign listener that takes the port between two runs is reported and gets no messages.
 func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -87,7 +87,7 @@ func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	if e := <-r.gate; !e.Open {
 		t.Fatalf("gate %+v, want it open", e)
 	}
-	w.next().conn.Close() // It ends.
+	w.next().conn.Close()
 	if e := <-r.gate; e.Open {
 		t.Fatalf("gate %+v, want it closed", e)
 	}

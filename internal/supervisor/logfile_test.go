@@ -31,7 +31,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// contents returns each file of a folder with what it holds.
+// contents returns the content of each file in a folder.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -77,8 +77,7 @@ func TestLogFileRotates(t *testing.T) {
 	}
 }
 
-// Whatever is written, the whole stays within its bound, and holds the last of
-// it in order.
+// The files never exceed their limit, and contain the latest lines in order.
 func TestLogFileIsBounded(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -120,7 +119,7 @@ func TestLogFileIsBounded(t *testing.T) {
 	})
 }
 
-// TestClosedLogFileDropsLines: what is written after Close is counted.
+// Lines after Close are counted.
 func TestClosedLogFileDropsLines(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), maxLogFile, keptLogFiles)
@@ -135,7 +134,7 @@ func TestClosedLogFileDropsLines(t *testing.T) {
 	}
 }
 
-// A folder that vanished costs lines until it is back.
+// Lines are lost until a deleted folder is back.
 func TestLogFileWithoutItsFolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "logs")
@@ -163,8 +162,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// A full disk costs lines, not the process; what was cut off does not run into
-// the next line.
+// On a full disk lines are lost, but the process continues. A truncated line does not run into the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -182,7 +180,7 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 	if diff := cmp.Diff([]string{"stdout dropped 74"}, r.lines); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	// Then there was room again.
+	// There is room again.
 	text, err := os.ReadFile(log)
 	if err != nil || len(text) != 1000+len("\nand on\n") || !strings.HasSuffix(string(text), "line 026 of \nand on\n") {
 		t.Errorf("%v, the file of %d bytes ends with %q", err, len(text), text[max(0, len(text)-30):])
@@ -242,7 +240,7 @@ func TestLogFolder(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened costs its lines and no more.
+// If one file cannot be opened, only its lines are lost.
 func TestLogFolderWithAnObstacle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -261,7 +259,7 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped counts the lines that were lost in all files.
+// Dropped counts the lost lines of all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,9 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany runs, as process 1, a process that leaves ORPHANS orphans behind,
-// while it starts children of its own beside. It prints how many zombies are
-// left and how many exit statuses were not what they should be.
+// reapMany runs a process that leaves ORPHANS orphans, as process 1, and starts its own children meanwhile. It prints
+// the numbers of remaining zombies and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -67,14 +66,13 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// adoptOne has a process that leaves an orphan, which ends later, behind it.
-// Until it is reaped it is our child.
+// adoptOne starts a process that leaves an orphan, which exits later. Until it is reaped it is our child.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
 		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
 	}}, &Options{RestartLimit: -1})
-	// What process 1 does, for those of our children's children whose parent has ended.
+	// This adopts orphaned descendants, like process 1.
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return 1
 	}
@@ -93,7 +91,7 @@ func adoptOne() int {
 				now++
 			}
 		}
-		// The guard is one.
+		// One of them is the guard.
 		if orphans < 2 && now == 2 {
 			orphans = now
 			fmt.Println("adopted")
@@ -105,7 +103,7 @@ func adoptOne() int {
 	}
 }
 
-// unprivileged tries what only root may do, and prints the errors.
+// unprivileged attempts operations that require root, and prints the errors.
 func unprivileged() int {
 	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
 		return 1
@@ -125,8 +123,7 @@ func unprivileged() int {
 	return 0
 }
 
-// fillLog writes lines to a log file until the system refuses more, and some
-// after that.
+// fillLog writes to a log file until the disk is full, and then some more.
 func fillLog() int {
 	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
 	if l.open() != nil {

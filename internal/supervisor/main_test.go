@@ -18,57 +18,56 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes this test binary play a child process instead of testing.
+// roleVariable makes this test binary act as a child process.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		status := play(role)
 		if testing.CoverMode() != "" {
-			syscall.Exit(status) // os.Exit would print a warning: the environment of these processes does not say where to count
+			syscall.Exit(status) // os.Exit would print a warning, because GOCOVERDIR is not set
 		}
 		os.Exit(status)
 	}
 	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
-// play runs a role and returns the exit status.
 func play(role string) int {
 	switch role {
-	case "idle": // ends at TERM
+	case "idle": // exits on TERM
 		return stay(role)
 	case "deaf": // ignores TERM
 		signal.Ignore(syscall.SIGTERM)
 		return stay(role)
-	case "slow": // after TERM goes on until it is told to end
+	case "slow": // continues after TERM until told to exit
 		return finishSlowly()
-	case "parent": // has a child of its own, in its group
+	case "parent": // has a child in its group
 		if err := spawn("idle", nil).Start(); err != nil {
 			return 1
 		}
 		return stay(role)
 	case "leaver": // leaves behind a child that keeps the output open
 		return leave()
-	case "daemoniser": // has children that left its group and its session
+	case "daemoniser": // has children outside its group and session
 		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return stay(role)
-	case "deserter": // the same, and ends at once
+	case "deserter": // the same, but exits at once
 		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return 3
-	case "midway": // starts DAEMON in a session of its own and leaves it alone
+	case "midway": // starts DAEMON in a new session and exits
 		if err := spawn(os.Getenv("DAEMON"), &syscall.SysProcAttr{Setsid: true}).Start(); err != nil {
 			return 1
 		}
 		return 0
-	case "burn": // computes a while
+	case "burn": // uses the CPU for a while
 		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
 		}
 		return stay(role)
-	case "stuck": // ignores TERM, and so do its daemons
+	case "stuck": // ignores TERM, like its daemons
 		signal.Ignore(syscall.SIGTERM)
 		if err := daemonise([]string{"deaf", "deaf"}); err != nil {
 			return 1
@@ -76,13 +75,13 @@ func play(role string) int {
 		return stay(role)
 	case "init": // supervises as process 1
 		return reapMany()
-	case "adopter": // does not, but takes in orphans
+	case "adopter": // adopts orphans without being process 1
 		return adoptOne()
-	case "unprivileged": // has given up being root
+	case "unprivileged": // dropped root's rights
 		return unprivileged()
-	case "logger": // fills a log file on a disk that is soon full
+	case "logger": // fills a log file on a small disk
 		return fillLog()
-	case "show": // prints what it was given
+	case "show": // prints its arguments and environment
 		return show()
 	case "flood":
 		for i := range 20_000 {
@@ -99,15 +98,15 @@ func play(role string) int {
 		}
 		defer ln.Close()
 		return stay(role)
-	case "supervise": // is a supervisor whose process has a child of its own
+	case "supervise": // supervises a process with a child
 		return supervise()
-	case "unguarded": // is one whose guard is dead
+	case "unguarded": // supervises without a guard
 		return unguarded()
 	}
 	return 99
 }
 
-// spawn returns this binary in another role.
+// spawn starts this binary in another role.
 func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
@@ -115,8 +114,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// report tells the test who runs. The connection is open as long as the
-// process lives.
+// report connects to the test. The connection stays open as long as the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -125,7 +123,7 @@ func report(role string) (net.Conn, error) {
 	return conn, err
 }
 
-// stay reports and answers each line with "here", until the test hangs up.
+// stay reports, and answers each line with "here" until the test hangs up.
 func stay(role string) int {
 	conn, err := report(role)
 	if err != nil {
@@ -170,7 +168,7 @@ func show() int {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {
 		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
-		// The Go runtime's own poller and limits are not inherited.
+		// The Go runtime's poller and limits are not inherited.
 		if err == nil && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/sys/") {
 			fmt.Println("fd", fd.Name())
 		}
@@ -179,8 +177,7 @@ func show() int {
 	return 5
 }
 
-// leave leaves behind a child that wipes its environment, so that where there is
-// no control group nothing ties it to us any more.
+// leave leaves a child that erases its environment, so that only a control group can find it.
 func leave() int {
 	child := exec.Command(os.Args[0])
 	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
@@ -193,8 +190,7 @@ func leave() int {
 	return 0
 }
 
-// daemonise starts each role as a daemon does it: a child in between makes a
-// session of its own and ends, so that nobody is the parent any more.
+// daemonise starts each role like a daemon: an intermediate child creates a session and exits.
 func daemonise(roles []string) error {
 	for _, role := range roles {
 		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
@@ -227,7 +223,7 @@ func supervise() int {
 
 func unguarded() int {
 	h := newHost()
-	// Nobody would be left to remove a control group.
+	// No process would remain to remove a control group.
 	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
 	if _, err := h.start(&p, nil); err != nil {
@@ -239,26 +235,24 @@ func unguarded() int {
 	return stay("unguarded")
 }
 
-// markedSystem makes no control groups.
+// markedSystem does not use control groups.
 func markedSystem() *system {
 	h := newHost()
 	h.cgroups = cgroupFolder{}
 	return systemOn(h)
 }
 
-// childEnv is the environment that makes this binary play role.
+// childEnv returns the environment for a role.
 func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// observer is where child processes report, so that a test can tell without
-// waiting for a time whether they live.
+// observer accepts reports of child processes, so that a test can tell without delays whether they live.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
 }
 
-// reportingChild is a child process that reported.
 type reportingChild struct {
 	t    *testing.T
 	role string
@@ -267,7 +261,7 @@ type reportingChild struct {
 	in   *bufio.Reader
 }
 
-// hangGuard ends a test that would otherwise wait for ever.
+// hangGuard fails a test that would otherwise hang.
 const hangGuard = time.Minute
 
 func newObserver(t *testing.T) *observer {
@@ -282,7 +276,6 @@ func newObserver(t *testing.T) *observer {
 
 func (w *observer) address() string { return w.ln.Addr().String() }
 
-// next returns the next child that reports.
 func (w *observer) next() *reportingChild {
 	w.t.Helper()
 	if err := w.ln.(*net.TCPListener).SetDeadline(time.Now().Add(hangGuard)); err != nil {
@@ -312,7 +305,6 @@ func (g *reportingChild) line() string {
 	return strings.TrimSpace(line)
 }
 
-// answers fails the test unless the process lives.
 func (g *reportingChild) answers() {
 	g.t.Helper()
 	fmt.Fprintln(g.conn, "are you there?")
@@ -321,7 +313,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// awaitGone returns when the process has ended: the kernel hung up for it.
+// awaitGone waits for the kernel to close the connection of the exited process.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

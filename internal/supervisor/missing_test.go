@@ -67,7 +67,7 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 	}
 }
 
-// A command that names what does not exist is not tried again at the start.
+// At startup, a command with a missing program or file is not retried.
 func TestMissingFilesAreNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 2}})

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// When a supervising process is killed, neither its children nor theirs live on,
-// nor daemons of theirs.
+// After kill -9 of a supervisor, no child, grandchild or daemon survives.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for _, kind := range treeKinds(t) {
@@ -28,8 +27,7 @@ func killSupervisor(t *testing.T, kind string) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Itself, its direct child, a program behind a shell, that one's child, and
-	// one with two daemons.
+	// The supervisor, its child, a program behind a shell, the program's child, and one with two daemons.
 	var children []*reportingChild
 	for range 7 {
 		children = append(children, w.next())

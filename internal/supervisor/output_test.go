@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sinkLog is a sink that remembers, and that can be made to stall.
+// sinkLog is a sink that records lines and can block.
 type sinkLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -83,7 +83,7 @@ func TestOutputSplitsLines(t *testing.T) {
 	}
 }
 
-// However a text is cut into writes, the lines are the same.
+// The lines do not depend on the boundaries of writes.
 func TestOutputDoesNotDependOnTheWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,8 +130,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 	})
 }
 
-// A sink that stalls costs lines, never the process: after one short wait
-// writes return at once.
+// A blocked sink loses lines. After one short wait, writes return immediately.
 func TestOutputOutlivesAStalledSink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := sinkLog{stall: make(chan struct{})}

@@ -13,7 +13,7 @@ import (
 
 func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
 
-// wantTranscript compares all that happened with lines of "time what".
+// wantTranscript compares the transcript with lines of "TIME EVENT".
 func (m *machine) wantTranscript(want string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -94,7 +94,7 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 	})
 }
 
-// A shell that dies of TERM at once must not cost its child the grace.
+// A shell exits on TERM at once, but its child gets the whole grace period.
 func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never, others: 2990 * time.Millisecond})
@@ -246,7 +246,7 @@ func TestCrashLoopGivesUp(t *testing.T) {
 	})
 }
 
-// By default the limit of ten is reached well within the window.
+// By default, the limit of ten is reached well within the window.
 func TestDefaultCrashLoopEndsWithinTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 1}})
@@ -288,7 +288,7 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
-	// Later 127 is a status like any other: the command did run once.
+	// After a successful start, 127 is a status like any other.
 	t.Run("later", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
@@ -350,8 +350,7 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 	})
 }
 
-// Whoever waits for the end of the process, as a delivery does that got no answer, must
-// not wait until all that it started is gone.
+// A delivery that waits for the exit of the process must not wait for its descendants.
 func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
@@ -390,7 +389,7 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	})
 }
 
-// A start that is undone is as gentle as a stop, and no longer than somebody waits.
+// A failed start is cleaned up like a stop, and Hurry shortens both.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// treeOf returns the tree of the process that s starts first. It comes before the start.
+// treeOf returns the tree of the first process that s starts. It must be called before the start.
 func treeOf(s *Supervisor) (tree func() *processTree) {
 	first := make(chan *processTree, 10)
 	newSystem := s.newSystem
@@ -32,14 +32,13 @@ func treeOf(s *Supervisor) (tree func() *processTree) {
 	return sync.OnceValue(func() *processTree { return <-first })
 }
 
-// Processes that go on forking while they are killed do not get away.
 func TestAStormOfForksIsCleared(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t)
 		p := Process{
 			Name: "w", Env: append(childEnv("deaf", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
-			// The last of the storm reports, long after the first TERM.
+			// The last process reports long after the first TERM.
 			Shell: `trap '' TERM; i=0; while [ $i -lt 40 ]; do setsid sleep 600 & i=$((i+1)); done; setsid "$SELF" & i=0; while [ $i -lt 400 ]; do setsid sleep 600 & i=$((i+1)); done; wait`,
 		}
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
@@ -54,7 +53,7 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 	})
 }
 
-// A process that got the number of one that was found is a foreign process.
+// A process with a reused number is a foreign process.
 func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	t.Parallel()
 	second := bystander(t)
@@ -72,8 +71,7 @@ func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	second.answers()
 }
 
-// Kernels before 5.14 have no cgroup.kill: the group stands still and is killed
-// one by one.
+// Kernels before 5.14 have no cgroup.kill: the group is frozen, and its processes are killed one by one.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(treeKinds(t), "cgroup") {
@@ -102,7 +100,7 @@ func TestControlGroupWithoutKill(t *testing.T) {
 	}
 }
 
-// What the app made of its control group goes with it.
+// The app's nested control groups are removed.
 func TestNestedControlGroupsAreRemoved(t *testing.T) {
 	t.Parallel()
 	k := newCgroupTree(findCgroups())

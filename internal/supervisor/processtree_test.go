@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// treeKinds are the ways in which a run may find what it starts here.
+// treeKinds returns the available ways to find descendants.
 func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -23,7 +23,7 @@ func treeKinds(t *testing.T) []string {
 	return []string{"cgroup", "mark"}
 }
 
-// eachTie runs f with a supervisor for each of them.
+// eachTreeKind runs f with a supervisor for each of them.
 func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
 	t.Helper()
 	for _, kind := range treeKinds(t) {
@@ -39,14 +39,14 @@ func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Sup
 	}
 }
 
-// daemoniser is a process with daemons of the given roles.
+// daemoniser returns a process with daemons of the given roles.
 func daemoniser(role string, w *observer, daemons ...string) Process {
 	p := self("web", role, w)
 	p.Env = append(p.Env, "DAEMONS="+strings.Join(daemons, " "))
 	return p
 }
 
-// bystander starts a program of the same name that is not ours.
+// bystander starts a foreign program with the same name.
 func bystander(t *testing.T) *reportingChild {
 	t.Helper()
 	w := newObserver(t)
@@ -99,8 +99,7 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	})
 }
 
-// A daemon that outlives a crash would hold the port, or work on beside its
-// successor.
+// A surviving daemon could hold the port, or work beside its successor.
 func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -110,7 +109,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
-		// Whether it came to report or not: it hangs up when it is gone.
+		// It hangs up when it exits, whether or not it reported before.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
 			g := &reportingChild{t: t, conn: conn}
@@ -128,7 +127,6 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	})
 }
 
-// Two processes of one supervisor are told apart.
 func TestEndOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// recorder keeps what a real supervisor told.
+// recorder records the events of a real supervisor.
 type recorder struct {
 	mu     sync.Mutex
 	lines  []string
@@ -60,7 +60,6 @@ func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, 
 	return s, r
 }
 
-// self is this binary in a role.
 func self(name, role string, w *observer) Process {
 	return Process{Name: name, Argv: []string{os.Args[0]}, Env: childEnv(role, w.address())}
 }
@@ -79,8 +78,7 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// quietPort returns a free port from below the range that port 0 is served
-// from, so that no other test is given it meanwhile.
+// quietPort returns a free port below the range for port 0, so that no other test gets it.
 func quietPort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -154,7 +152,7 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	}
 }
 
-// A leader that crashes leaves nothing behind that could hold the port.
+// No descendant of a crashed leader holds the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -175,7 +173,7 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 	}
 }
 
-// The end is told while a child that is slow to end still lives.
+// The exit is reported while a slow child still lives.
 func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -203,7 +201,7 @@ func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	}
 }
 
-// A shell dies of TERM at once; the program behind it keeps the whole grace.
+// A shell exits on TERM at once; the program behind it has the whole grace period.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -241,7 +239,7 @@ func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
 	stop(t, s)
 }
 
-// A stopped process must be continued to obey a TERM.
+// A stopped process handles TERM only after SIGCONT.
 func TestRealStoppedProcessObeys(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -257,8 +255,7 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 	}
 }
 
-// A program that cannot be found any more and holds the output open delays
-// nothing.
+// A program that cannot be found and holds the output open causes no delay.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -280,7 +277,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	// A file that our own parent could have left open in us.
+	// The test's parent could have left this file open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {
@@ -297,7 +294,7 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	var out, errs []string
 	for _, line := range r.lines {
 		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
-			continue // Where there is no control group.
+			continue // no control groups here
 		}
 		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
 			out = append(out, rest)
@@ -320,7 +317,6 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// No environment means an empty one, not ours.
 func TestRealEmptyEnvironment(t *testing.T) {
 	t.Parallel()
 	s, r := realSupervisor(t, Options{RestartLimit: -1}, Process{Name: "w", Argv: []string{"env"}})
@@ -383,7 +379,7 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// A foreign listener on the port is named and left alone.
+// A foreign listener on the port is reported and not signalled.
 func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
 	foreign, err := net.Listen("tcp4", "127.0.0.1:0")

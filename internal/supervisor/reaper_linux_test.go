@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// As process 1 we reap what nobody else does, and never take an exit status
-// from whoever waits for it.
+// Process 1 reaps orphans, and never takes an exit status from code that waits for it.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
 	orphans := "10000"
@@ -30,7 +29,6 @@ func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Logf("%s orphans in %s", orphans, time.Since(began).Round(time.Millisecond))
 }
 
-// Orphans that the system gives to us are reaped.
 func TestOrphansAreTakenIn(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -66,13 +64,13 @@ func TestOrphansAreTakenIn(t *testing.T) {
 	if got := <-said; !strings.HasPrefix(got, "adopted") {
 		t.Errorf("it says %q, want the orphan adopted", got)
 	}
-	orphan.conn.Close() // It ends.
+	orphan.conn.Close()
 	if got := <-said; !strings.HasPrefix(got, "reaped") {
 		t.Errorf("it says %q, want the orphan reaped", got)
 	}
 }
 
-// Children that this program waits for, late as it may be, are not orphans.
+// Children that the program waits for later are not orphans.
 func TestChildrenInWaitAreLeft(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "exit 7")

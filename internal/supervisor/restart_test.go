@@ -57,8 +57,7 @@ func TestRestartRule(t *testing.T) {
 	}
 }
 
-// Whatever the process does, no window holds more restarts than the limit, and
-// every pause lies within its bounds.
+// No window contains more restarts than the limit, and every pause is within its range.
 func TestRestartRuleHoldsForAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lines as a little-endian machine writes them.
+// The lines are from a little-endian machine.
 func TestFindClient(t *testing.T) {
 	t.Parallel()
 	const text = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -35,8 +35,7 @@ func TestFindClient(t *testing.T) {
 	}
 }
 
-// Kernel and /proc agree on who has connected, also from a socket of both families, and
-// on sockets that are closed.
+// The kernel and /proc agree about clients, also for dual-stack and closed sockets.
 func TestClientOfAConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

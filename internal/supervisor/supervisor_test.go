@@ -57,12 +57,12 @@ func TestGateFollowsReadiness(t *testing.T) {
 	})
 }
 
-// A helper without a check that crashes does not take work from the app.
+// A crashing helper without a check does not stop the app's work.
 func TestHelpersDoNotCloseTheGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never}, life{lasts: time.Second, exit: Exit{Code: 1}}, life{lasts: never})
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
-		// The two first starts are concurrent: let the app be first.
+		// The first two starts are concurrent; the app must be first.
 		both := s.newSystem
 		s.newSystem = func() *system {
 			sys := both()
@@ -128,7 +128,7 @@ func TestTakenPortRefusesTheStart(t *testing.T) {
 	})
 }
 
-// At a restart a taken port is a failure like any other: it counts.
+// At a restart, a taken port counts as a failure.
 func TestTakenPortAtARestartCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}})
@@ -211,8 +211,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Some servers log each connection that brings no request, so that none is made to
-// an app that is known to listen.
+// Some servers log each connection without a request, so a listening app gets none.
 func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never})

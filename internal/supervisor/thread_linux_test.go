@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The kernel's parent-death signal follows the thread that started the child.
-// Wherever a start comes from, that thread lives on.
+// The parent-death signal depends on the thread that started the child. That thread lives on, whichever goroutine
+// requests the start.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -38,8 +38,7 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	h.close()
 }
 
-// Where the guard was killed first, the kernel's signal still takes our own
-// children with us.
+// If the guard was killed first, the kernel's signal still kills direct children.
 func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -59,12 +58,12 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// onThreadThatEnds runs f on a thread that ends afterwards and returns its id.
+// onThreadThatEnds runs f on a thread that then ends, and returns its ID.
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {
-		// A goroutine that ends while locked takes its thread with it, but for
-		// the main thread: that one is held here until another has done it.
+		// A locked goroutine that returns ends its thread, except for the main thread, which is held here until
+		// another thread has ended.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
 			thread <- onThreadThatEnds(f)

@@ -74,7 +74,6 @@ func TestEachVersionHasAnswersOfItsOwn(t *testing.T) {
 	}
 }
 
-// fileOf is the file that an environment names.
 func fileOf(env []string) string {
 	i := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, FileVariable+"=") })
 	return strings.TrimPrefix(env[i], FileVariable+"=")
@@ -129,7 +128,7 @@ func TestWithoutADataDirectoryTheFolderIsTemporary(t *testing.T) {
 	}
 }
 
-// TestNobodyElseReadsTheAnswers: each file is for one user alone, and the app's user cannot write what root reads.
+// Each file is for one user only, and the app's user cannot write root's file.
 func TestNobodyElseReadsTheAnswers(t *testing.T) {
 	t.Parallel()
 	users := []int{-1}

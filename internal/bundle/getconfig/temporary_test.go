@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// temporary makes a folder without a data directory.
+// temporary creates a temporary folder.
 func temporary(t *testing.T) *Folder {
 	t.Helper()
 	f := &Folder{}
@@ -19,7 +19,7 @@ func temporary(t *testing.T) *Folder {
 	return f
 }
 
-// kill ends the claim of a folder as the end of its process does, and leaves the folder.
+// kill releases the claim, like the exit of the process, but keeps the folder.
 func kill(t *testing.T, f *Folder) {
 	t.Helper()
 	if err := f.claim.Close(); err != nil {
@@ -79,7 +79,7 @@ func TestOtherFilesInTheTemporaryFolderStay(t *testing.T) {
 	}
 }
 
-// TestStartsAtTheSameTimeKeepTheirFolders: a folder that is made and not locked yet looks like a leftover.
+// A new folder that is not yet locked looks like a leftover.
 func TestStartsAtTheSameTimeKeepTheirFolders(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var starts sync.WaitGroup

@@ -13,11 +13,11 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeSystem answers questions by a table, and notes what it was asked to do.
+// fakeSystem answers queries from a table and records the programs run.
 type fakeSystem struct {
 	has     []string
-	answers map[string]string // by the command line; a question that is not in it fails
-	fails   string            // the command line that fails
+	answers map[string]string // by command line; other queries fail
+	fails   string            // failing command line
 	did     []string
 }
 
@@ -45,7 +45,6 @@ func (f *fakeSystem) Run(_ context.Context, c *Call) (string, error) {
 
 func (f *fakeSystem) Has(program string) bool { return slices.Contains(f.has, program) }
 
-// apply applies all steps of a configuration, and returns the outcome of each.
 func apply(t *testing.T, system System, configs ...bundle.MachineConfig) (outcomes []string, err error) {
 	t.Helper()
 	steps := Plan(&bundle.Machine{Configs: configs})
@@ -91,7 +90,7 @@ func TestSectionsAreAppliedInTheOrderOfCfnInit(t *testing.T) {
 	}
 }
 
-// What is there already is left alone, and what differs is an error or is put right.
+// Existing items are kept; differences are fixed, or are errors.
 func TestStepsDoWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -191,7 +190,7 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-// A running service is restarted when something changed that it names, and only then.
+// A running service is restarted only if one of its dependencies changed.
 func TestServicesAreRestartedForWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// The plan is shown before anything is done. It has no contents of files.
+// The plan is shown before any change. It does not contain file contents.
 func TestPlanSaysWhatIsToBe(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -51,7 +51,6 @@ func TestPlanSaysWhatIsToBe(t *testing.T) {
 	}
 }
 
-// A program that fails ends its step, and the error says which one.
 func TestFailingProgramEndsItsStep(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -98,7 +97,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	if err != nil || len(system.did) > 0 || !slices.Equal(outcomes, []string{"users u: unchanged"}) {
 		t.Errorf("%q, %v; it did %q", outcomes, err, system.did)
 	}
-	// What getent prints without the field of the number does not match a number.
+	// Output of getent without the field of the ID does not match an ID.
 	system = &fakeSystem{answers: map[string]string{"getent group g": "g"}}
 	_, err = apply(t, system, bundle.MachineConfig{Groups: []bundle.Group{{Name: "g", GID: "45"}}})
 	if err == nil {
@@ -106,7 +105,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Systemd reads its units again once, after one of them changed and before the first service.
+// systemd reloads once, after a unit changed and before the first service.
 func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -136,10 +135,10 @@ func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	}
 }
 
-// Owners are names or numbers. Only root can give a file to another user.
+// Only root can give a file to another user.
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
-	// A user need not be in the system's list, as in a container.
+	// A user may be missing in the system's list, as in a container.
 	uid, gid := strconv.Itoa(os.Getuid()), strconv.Itoa(os.Getgid())
 	owner, group := uid, gid
 	if u, err := user.LookupId(uid); err == nil {
@@ -187,14 +186,13 @@ func TestFilesGetTheirOwner(t *testing.T) {
 	if is, want := owned(link), uid+":"+text; !strings.HasPrefix(is, want) {
 		t.Errorf("the link is %s, want %s", is, want)
 	}
-	// A new version keeps the owner that nobody named.
+	// A new version keeps the owner unless one is given.
 	write(bundle.MachineFile{Path: path, Content: "y"}, Changed)
 	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the new version is %s, want %s", is, want)
 	}
 }
 
-// What cannot be kept is not replaced.
 func TestFileThatCannotBeKeptIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// show writes down a file or a link with its permissions; "" for none.
+// show formats a file or a link with its permissions; "" if it does not exist.
 func show(t *testing.T, path string) string {
 	t.Helper()
 	is, err := os.Lstat(path)
@@ -107,7 +107,7 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// member is an entry of an archive; to makes it a link.
+// member is an entry of an archive. It is a link if to is set.
 type member struct {
 	name, text, to string
 	mode           int64
@@ -226,7 +226,7 @@ func TestArchivesAreUnpackedBelowTheirFolder(t *testing.T) {
 	}
 }
 
-// A link that is there and leads out of the folder is not followed.
+// Existing links out of the folder are not followed.
 func TestArchivesDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -134,8 +134,8 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf returns how many of the removed lines, starting at line, precede a line that the given edit added: up to
-// the last one that this edit removed, or those of the edit before it.
+// placeOf returns the number of consecutive removed lines, from line on, to list before a line added by the given
+// edit.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {

@@ -16,7 +16,6 @@ func settingsForm() *Options {
 		HintTooMuch: "less", HintForm: "form", HintSyntax: "syntax"}
 }
 
-// TestEditsLeaveEverythingElse: a key is set or removed, and comments, order and line ends stay as they are.
 func TestEditsLeaveEverythingElse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, path, value, want string }{
@@ -80,7 +79,7 @@ func TestEditsLeaveEverythingElse(t *testing.T) {
 	}
 }
 
-// TestEditedLinesAreListed: the lines that changed, with their numbers in the file that they are of.
+// Removed lines have their number in the previous file, and added lines in the new one.
 func TestEditedLinesAreListed(t *testing.T) {
 	t.Parallel()
 	one, two := "one", "two"
@@ -105,15 +104,15 @@ func TestEditedLinesAreListed(t *testing.T) {
 	}
 }
 
-// simpleFile has a key and a plain value, or a comment, on each line; simpleKey and simpleValue are plain words.
+// simpleFile has a plain key and value, or a comment, on each line.
 var (
 	simpleFile  = regexp.MustCompile(`^([a-z]+: [a-z0-9/]+( # [a-z]+)?\n|# [a-z ]*\n|\n)*$`)
 	simpleKey   = regexp.MustCompile(`^[a-z]+$`)
 	commentLine = regexp.MustCompile(`(?m)^#.*$`)
 )
 
-// FuzzApply: an edited file reads as the old one with the change, for another reader too; comments between the keys
-// stay; and a simple file can always be edited.
+// FuzzApply checks that an edited file reads as the previous one with the change, also for another parser, that
+// comments between keys are preserved, and that a simple file can always be edited.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{"", "a: b\n", "# c\na: 1 # d\n\nb:\n- 1\n- 2\n", "a: |\n  # x\n", "{a: 1}",
 		"a: [1,\n 2]\r\nb: 'x'",
@@ -143,7 +142,7 @@ func FuzzApply(f *testing.F) {
 		old, now := map[string]any{}, map[string]any{}
 		text := func(file string) []byte { return []byte(lineEnds.Replace(strings.TrimPrefix(file, "\uFEFF"))) }
 		if yaml.Unmarshal(text(file), &old) != nil {
-			return // a key twice, for one, which others do not read
+			return // such as duplicate keys, which other parsers refuse
 		}
 		if err := yaml.Unmarshal(text(string(got)), &now); err != nil {
 			t.Fatalf("%q became %q, which others cannot read: %v", file, got, err)

@@ -86,7 +86,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestFromJSONKeepsEveryValue: YAML that was made of JSON is read as the same values, keys in order.
+// YAML from JSON has the same values and the same order of keys.
 func TestFromJSONKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	texts := []string{"", "a: b", "on", "no", "null", "~", "1e3", "0x10", "007", "2026-01-01", "# x", "a #b", "- x",

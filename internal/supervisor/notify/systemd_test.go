@@ -15,16 +15,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hangGuard ends a test that would otherwise never end.
+// hangGuard fails a test that would otherwise hang.
 const hangGuard = time.Minute
 
-// manager is the service manager's end of a real socket.
+// systemdSocket is systemd's end of a real socket.
 type systemdSocket struct {
 	t    *testing.T
 	conn *net.UnixConn
 }
 
-// newSystemdSocket listens on a new socket and sets NOTIFY_SOCKET to it.
 func newSystemdSocket(t *testing.T) *systemdSocket {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // a socket path must be short
@@ -46,7 +45,6 @@ func listenAt(t *testing.T, address string) *systemdSocket {
 	return &systemdSocket{t, conn}
 }
 
-// next returns the next message.
 func (m *systemdSocket) next() string {
 	m.t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
@@ -67,7 +65,6 @@ func (m *systemdSocket) want(want string) {
 	}
 }
 
-// failOnError fails the test when a message does not arrive.
 func failOnError(t *testing.T) Events {
 	return Events{SendFailed: func(err error) { t.Error(err) }}
 }
@@ -87,7 +84,7 @@ func TestMessagesOfAWholeLife(t *testing.T) {
 	s.Extend(0)
 	s.Extend(-time.Second)
 	s.Status("")
-	m.want("STATUS=") // and nothing for the two calls before
+	m.want("STATUS=") // nothing for the two previous calls
 }
 
 func TestReloadSendsItsTime(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// watchdogHarness is a watchdog in virtual time and the times of what it did.
+// watchdogHarness is a watchdog in virtual time with a record of its calls.
 type watchdogHarness struct {
 	*Systemd
 	start    time.Time
@@ -42,7 +42,6 @@ func newWatchdogHarness(within time.Duration, err error) *watchdogHarness {
 	return w
 }
 
-// run runs the watchdog for d.
 func (w *watchdogHarness) run(t *testing.T, d time.Duration, alive func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -74,7 +73,7 @@ func TestWatchdogIsSkippedWhileTheCheckFails(t *testing.T) {
 		if slices.ContainsFunc(w.notified, dead) {
 			t.Errorf("notified at %v, also while the check fails", w.notified)
 		}
-		// The check runs each second after it failed, and the watchdog is notified as soon as it succeeds.
+		// After a failure the check runs each second, and the watchdog is notified once it succeeds.
 		want := []time.Duration{0, 8 * time.Second, 19 * time.Second, 27 * time.Second, 35 * time.Second}
 		if !slices.Equal(w.notified, want) {
 			t.Errorf("notified at %v, want %v", w.notified, want)

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// child is a group with one process, under guard.
+// child is a guarded group with one process.
 type child struct {
 	t *testing.T
 	Leader
@@ -23,7 +23,7 @@ type child struct {
 func guarded(t *testing.T, g *Guard) *child {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal but the guard's
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no parent-death signal
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,10 @@ func kill(t *testing.T, g *Guard) {
 	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.cmd.Wait() // so that its end of the pipe is closed
+	_ = g.cmd.Wait() // closes its end of the pipe
 }
 
-// A service manager sends TERM to everything at once: the guard has to outlast
-// that, or there would be none while we drain.
+// A service manager sends TERM to all processes at once, but the guard is needed during the drain.
 func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -94,8 +93,7 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	removed.mustLive()
 }
 
-// A guard that was killed is replaced at the next start, and the new one knows
-// the groups of the old one.
+// A killed guard is replaced at the next start, and the new one gets all groups.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -109,8 +107,7 @@ func TestGuardIsReplaced(t *testing.T) {
 	removed.mustLive()
 }
 
-// Watch has a guard run before there is anything to guard, and replaces one that is
-// gone.
+// Watch starts a guard before the first run, and replaces a lost one.
 func TestGuardWatchesBefore(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -124,5 +121,5 @@ func TestGuardWatchesBefore(t *testing.T) {
 	if g.Watch(); g.PID() == 0 || g.PID() == first {
 		t.Errorf("the guard is process %d, and was %d, which is dead", g.PID(), first)
 	}
-	g.Remove(1<<30, "") // of which nobody ever told
+	g.Remove(1<<30, "") // never added
 }

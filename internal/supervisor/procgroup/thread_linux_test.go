@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The thread does nothing else, so nothing else can end it.
+// The thread runs nothing else, so nothing else can end it.
 func TestThreadIsKept(t *testing.T) {
 	t.Parallel()
 	var th Thread
@@ -26,12 +26,12 @@ func TestThreadIsKept(t *testing.T) {
 	})
 }
 
-// onThreadThatEnds has a thread end and returns its id.
+// onThreadThatEnds ends a thread and returns its ID.
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {
-		// A goroutine that ends while locked takes its thread with it, but for
-		// the main thread: that one is held here until another has done it.
+		// A locked goroutine that returns ends its thread, except for the main thread, which is held here until
+		// another thread has ended.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
 			thread <- onThreadThatEnds()
