@@ -85,7 +85,7 @@ var rooms = []room{
 	{"internal/bundle/getconfig", "Package getconfig implements Elastic Beanstalk's get-config tool for scripts.",
 		[]string{"internal/host/datadir"}},
 	{"internal/supervisor/notify", "Package notify tells systemd about the state of the service.", nil},
-	{"internal/aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "internal/registry", "internal/sqsapi/sqswire"}},
+	{"internal/aws", "Package aws contains the clients for AWS, which no other package calls.", []string{"queue", "internal/registry", "internal/sqsapi/sqswire"}},
 	{"internal/cloud", "Package cloud creates, lists and deletes an environment's AWS resources.",
 		[]string{"queue", "internal/aws", "internal/config", "internal/cron/periodic", "internal/cloud/alarms"}},
 	{"internal/observe/doctor", "Package doctor turns facts about an environment and its machine into findings with remedies.",

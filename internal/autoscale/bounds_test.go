@@ -146,7 +146,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 }
 
 // Reasons name the deciding measure and missing measures.
-func TestSentencesOfTracking(t *testing.T) {
+func TestReasonsOfTracking(t *testing.T) {
 	t.Parallel()
 	p := Policy{MaxSize: 20, TargetBacklog: 5}
 	for _, c := range []struct {

@@ -138,7 +138,7 @@ func TestScalingRefusals(t *testing.T) {
 	}
 }
 
-func TestScalingThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableAutoScaling(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -219,7 +219,7 @@ func TestInstance(t *testing.T) {
 	}
 }
 
-func TestInstanceElsewhere(t *testing.T) {
+func TestInstanceOutsideEC2(t *testing.T) {
 	// TestMain disables the metadata service.
 	t.Parallel()
 	i, err := NewInstance("")

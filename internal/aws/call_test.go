@@ -329,7 +329,7 @@ func TestSendRefusesWhatJSONCannotCarry(t *testing.T) {
 }
 
 // Ten per call is the limit of SQS and the cheapest.
-func TestDeletesTravelInTens(t *testing.T) {
+func TestDeletesAreBatchedByTen(t *testing.T) {
 	t.Parallel()
 	var sizes []int
 	s := &script{steps: []func(*http.Request) (*http.Response, error){func(r *http.Request) (*http.Response, error) {
@@ -428,7 +428,7 @@ func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutEndIsCutOff(t *testing.T) {
+func TestEndlessResponseIsLimited(t *testing.T) {
 	t.Parallel()
 	endless := &http.Response{Body: io.NopCloser(endlessReader{}), ContentLength: -1}
 	if _, err := readAll(nil, endless); err == nil {

@@ -1,4 +1,4 @@
-// Package aws is the only place that talks to Amazon.
+// Package aws contains the clients for AWS, which no other package calls.
 //
 // It has clients for SQS, DynamoDB, Lambda, S3, CloudWatch, EC2 Auto Scaling, ECS and compatible servers. [OpenSQS]
 // reads the standard AWS configuration, and [SQS.Queue] finds a queue by name, URL or ARN.

@@ -198,21 +198,20 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		attribute, before, after := fmt.Sprint("#", i), fmt.Sprint(":old", i), fmt.Sprint(":new", i)
 		names[attribute] = name
 
-		value, keep := next[name]
-		if keep {
+		if value, keep := next[name]; keep {
 			sets = append(sets, attribute+" = "+after)
 			values[after] = encode(value)
 		} else {
 			removes = append(removes, attribute)
 		}
 
-		value, had := old[name]
-		switch {
-		case change.Old.Fields == nil || name == expiryAttribute || change.Old.Version != "" && name != "version":
-		case had:
+		if change.Old.Fields == nil || name == expiryAttribute || change.Old.Version != "" && name != "version" {
+			continue // not compared
+		}
+		if value, had := old[name]; had {
 			conditions = append(conditions, attribute+" = "+before)
 			values[before] = encode(value)
-		default:
+		} else {
 			conditions = append(conditions, "attribute_not_exists("+attribute+")")
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // A proxy's page, an empty response or another protocol's error names the intended service and the variable to check.
-func TestForeignAnswersAreCalledThat(t *testing.T) {
+func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(k, v)

@@ -287,7 +287,7 @@ type memoryConn struct{ net.Conn }
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
 // Any failure reports whether a byte was written to the connection.
-func TestHowFarACallCame(t *testing.T) {
+func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
 	lost := errors.New("lost")

@@ -54,7 +54,7 @@ func TestParseReference(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReference(t *testing.T) {
+func TestInvalidReferences(t *testing.T) {
 	t.Parallel()
 	for in, says := range map[string]string{
 		"":                                 "is not a queue: a queue name is",

@@ -132,7 +132,7 @@ func TestRefusedFetches(t *testing.T) {
 }
 
 // An object with an incomplete body is fetched again.
-func TestFetchGoesOnAfterABreak(t *testing.T) {
+func TestIncompleteObjectIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	broken := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Length", "100")

@@ -14,7 +14,7 @@ import (
 )
 
 // Log messages of the SDK go to Options.Log, line by line with a level, and not to stderr.
-func TestSDKLogsToUs(t *testing.T) {
+func TestSDKLogsToTheOption(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(k, v)

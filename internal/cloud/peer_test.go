@@ -188,7 +188,7 @@ func TestOwnQueueIsCreatedWithDeadLetterQueue(t *testing.T) {
 	equal(t, "queues", a.queues(), []string{"shop", "shop-dead"})
 }
 
-func TestQueueOfSomebodyElseIsRefusedAndStaysAsItIs(t *testing.T) {
+func TestForeignQueueIsRefusedUnchanged(t *testing.T) {
 	a := newAccount(t)
 	for _, c := range []struct {
 		name, exists string
@@ -210,7 +210,7 @@ func TestQueueOfSomebodyElseIsRefusedAndStaysAsItIs(t *testing.T) {
 	equal(t, "queues", a.queues(), []string{"half-dead", "other", "plain"})
 }
 
-func TestTerminationDeletesWhatTheListShows(t *testing.T) {
+func TestTerminationDeletesListedResources(t *testing.T) {
 	a := newAccount(t)
 	cfg := a.settings("shop", map[string]string{"registry-table": "shop-registry"})
 	if err := a.ensure(cfg); err != nil {
@@ -243,7 +243,7 @@ func TestTerminationDeletesWhatTheListShows(t *testing.T) {
 	}
 }
 
-func TestTerminationKeepsWhatIsNotOwned(t *testing.T) {
+func TestTerminationKeepsForeignResources(t *testing.T) {
 	a := newAccount(t)
 	dead := a.create("orders-failed", nil, nil)
 	arn := a.attributes(dead.Name())["QueueArn"]

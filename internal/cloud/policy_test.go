@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config"
 )
 
-func TestPolicyHasWhatTheSettingsNeed(t *testing.T) {
+func TestPolicyCoversTheSettings(t *testing.T) {
 	t.Parallel()
 	const jobs = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
 	for name, c := range map[string]struct {

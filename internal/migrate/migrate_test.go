@@ -233,7 +233,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 }
 
 // With another sender, the destination's count does not tell whether messages were accepted.
-func TestUncertainMessagesOfAFIFOQueueAreForAPersonToDecide(t *testing.T) {
+func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	for decision, want := range map[Decision]int{Undecided: 0, Resend: 2, Drop: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j")
@@ -450,7 +450,7 @@ func TestAttributesOfACopy(t *testing.T) {
 	}
 }
 
-func TestRedrivePolicyOfACopyIsReadAsItWasWritten(t *testing.T) {
+func TestRedrivePolicyRoundTrip(t *testing.T) {
 	arn := "arn:aws:sqs:eu-west-1:123456789012:jobs-dead"
 	if name, n := queue.ParseRedrivePolicy(RedrivePolicy(arn, 7)); name != "jobs-dead" || n != 7 {
 		t.Errorf("%q, %d", name, n)

@@ -185,7 +185,7 @@ func TestDamagedJournalIsRefused(t *testing.T) {
 	}
 }
 
-func TestLinesOfAResultSayWhatAPersonShouldKnow(t *testing.T) {
+func TestLinesOfAResult(t *testing.T) {
 	r := Result{Arrived: 1, Resent: 2, DelaysCut: 3, Reasons: map[Reason]int{DueLater: 4, Refused: 5, Behind: 6},
 		Problems: []string{"1 message still at the source"}}
 	for i := range 7 {

@@ -20,8 +20,8 @@ type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after a check of lead because
-	// the queue does not check terms.
+	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after checking lead because the
+	// queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership

@@ -98,8 +98,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. It publishes the load, known once counted is closed, until ctx
-// ends.
+// Run starts the membership, which lasts until Close. Once counted is closed, so that the load is
+// known, it publishes the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/aws"
 )
 
-func TestPlaceIsNamedAsTheOptionNamesIt(t *testing.T) {
+func TestPlaceHasTheFormatOfTheOption(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]Place{"processes": {}, "asg:workers": {Group: "workers"},
 		"ecs:prod/web": {Cluster: "prod", Service: "web"}} {
@@ -22,7 +22,7 @@ func TestPlaceIsNamedAsTheOptionNamesIt(t *testing.T) {
 }
 
 // The cluster manages the group of a pod's node.
-func TestPodIsAlone(t *testing.T) {
+func TestPodIsNotInAGroup(t *testing.T) {
 	t.Setenv(metadataVariable, "")
 	t.Setenv(kubernetesVariable, "10.0.0.1")
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-0123456789abcdef0")

@@ -13,10 +13,9 @@ import (
 // CloudFormation returns a template in JSON.
 func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
-	names := identifiers{taken: map[string]bool{}}
 	for i := range s.Alarms {
 		a := &s.Alarms[i]
-		resources[names.camel(s.shortName(a.Name))+"Alarm"] = map[string]any{
+		resources[alarmResource(s.shortName(a.Name), resources)] = map[string]any{
 			"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
 	}
 	if s.Dashboard != "" {
@@ -81,25 +80,18 @@ func simple(statistic string) bool {
 	return false
 }
 
-// identifiers generates unique resource names.
-type identifiers struct{ taken map[string]bool }
-
-func (n *identifiers) once(name string) string {
-	found := name
-	for i := 2; n.taken[found]; i++ {
-		found = name + strconv.Itoa(i)
-	}
-	n.taken[found] = true
-	return found
-}
-
-func (n *identifiers) camel(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool {
+// alarmResource returns an unused logical name for an alarm.
+func alarmResource(alarm string, used map[string]any) string {
+	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
-	name := ""
+	base := ""
 	for _, word := range words {
-		name += strings.ToUpper(word[:1]) + word[1:]
+		base += strings.ToUpper(word[:1]) + word[1:]
 	}
-	return n.once(name)
+	name := base + "Alarm"
+	for i := 2; used[name] != nil; i++ {
+		name = base + strconv.Itoa(i) + "Alarm"
+	}
+	return name
 }

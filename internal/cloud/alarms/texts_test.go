@@ -103,12 +103,14 @@ func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 
 func TestNamesOfResourcesAreUnique(t *testing.T) {
 	t.Parallel()
-	names := identifiers{taken: map[string]bool{}}
+	used := map[string]any{}
 	var got []string
 	for _, name := range []string{"queue-age/a.b", "queue-age/a-b", "queue-age/a_b", "é", "9 lives"} {
-		got = append(got, names.camel(name))
+		resource := alarmResource(name, used)
+		used[resource] = name
+		got = append(got, resource)
 	}
-	if diff := cmp.Diff([]string{"QueueAgeAB", "QueueAgeAB2", "QueueAgeAB3", "", "9Lives"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"QueueAgeABAlarm", "QueueAgeAB2Alarm", "QueueAgeAB3Alarm", "Alarm", "9LivesAlarm"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -272,7 +272,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 }
 
 // The lease is released even if the last write's outcome is unknown.
-func TestAStopAmidALostReply(t *testing.T) {
+func TestStopAfterALostResponse(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {
 			if swap {

@@ -127,7 +127,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 
 // An instance that delivered the run's message knows that it was enqueued, although the leader died before recording
 // it.
-func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
+func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func offsets(slots []Slot) string {
 
 // Steps through time with random gaps. Every slot is either enqueued or passed, in order, once and never early, and
 // none is passed that was punctual or, with "all", within its grace.
-func TestPlanRandomly(t *testing.T) {
+func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		task := Task{

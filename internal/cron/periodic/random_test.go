@@ -216,7 +216,7 @@ func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 // Leaders change, instances die, calls fail before or after they were applied, and clocks are set. Each scheduled
 // time has one message, plus one with the same ID on a standard queue for each lost response and each leader before
 // it was settled. No message is early. With policy "all" none is missed, and no enqueued run is reported as missed.
-func TestRandomly(t *testing.T) {
+func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := draw(rt)

@@ -74,7 +74,7 @@ func TestMessageOnFIFO(t *testing.T) {
 }
 
 // The message contains the ID, which must match its task and time.
-func TestIDOfARunThatAPersonAskedFor(t *testing.T) {
+func TestIDOfAManualRun(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{
 		"":                                  "audit@2026-03-22T23:10:00Z",

@@ -415,7 +415,7 @@ func TestLeasesOfAQueue(t *testing.T) {
 	}
 }
 
-func TestTaskThatIsNotThere(t *testing.T) {
+func TestUnknownTask(t *testing.T) {
 	t.Parallel()
 	var tasks []Task
 	for _, name := range strings.Split("abcdefghijk", "") {
@@ -445,7 +445,7 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 
 // Runs due while a task was not in the file are not caught up, neither immediately nor by the next leader. Later ones
 // are.
-func TestTaskComesBack(t *testing.T) {
+func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
 		s.until(t, 70*time.Second, "0s led 1\n1m0s enqueued a 1m0s late 0s")
@@ -463,7 +463,7 @@ func TestTaskComesBack(t *testing.T) {
 }
 
 // All tasks are new to a new process, and the registry knows their start.
-func TestTheNextProcessMakesUp(t *testing.T) {
+func TestNextProcessCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, 70*time.Second, "0s led 1\n1m0s enqueued a 1m0s late 0s")
@@ -748,7 +748,7 @@ func (f losesLeadOnce) Term() (int64, bool) {
 }
 
 // The registry is not called.
-func TestLeadIsAskedBeforeTheEffect(t *testing.T) {
+func TestLeadershipIsCheckedBeforeTheEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -193,7 +193,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 	})
 }
 
-func TestNothingIsSentWithoutTheLead(t *testing.T) {
+func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newWorld(), time.Now()
