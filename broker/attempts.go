@@ -47,7 +47,6 @@ func (a Attempt) bounded() Attempt {
 	return a
 }
 
-// cutText truncates text to at most limit bytes of valid UTF-8.
 func cutText(text string, limit int) string {
 	text = strings.ToValidUTF8(text[:min(len(text), limit+utf8.UTFMax)], string(utf8.RuneError))
 	if len(text) <= limit {

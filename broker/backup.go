@@ -181,7 +181,6 @@ func openOther(path string) (*conn, error) {
 	return c, nil
 }
 
-// storedQueues lists the queues. verify checks every message's checksum.
 func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
 	counted, err := readCounters(c)
 	if err != nil {

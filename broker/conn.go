@@ -114,7 +114,6 @@ func (c *conn) query(each func(row row), text string, args ...any) error {
 	}
 }
 
-// integer returns the single number that a query yields; 0 for no row or NULL.
 func (c *conn) integer(text string, args ...any) (n int64, err error) {
 	err = c.query(func(row row) { n = row.int(0) }, text, args...)
 	return n, err

@@ -45,7 +45,6 @@ func (g *group) turnBefore(other *group) bool {
 	return at < otherAt || at == otherAt && g.given < other.given
 }
 
-// locked reports whether a message before the first one is in flight.
 func (g *group) locked() bool { return len(g.out) > 0 && g.messages[0].key > g.out[0] }
 
 func newFIFO() *fifoOrder {

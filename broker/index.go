@@ -201,7 +201,6 @@ func defaultLimits() *memoryLimits {
 		pages: 8 << 20, inFlight: 120_000, queues: 10_000}
 }
 
-// limitsOf returns the limits for a process that may use memory bytes; 0 means no limit.
 func limitsOf(memory int64) *memoryLimits {
 	limits := defaultLimits()
 	if memory > 0 {
@@ -228,7 +227,6 @@ type window struct {
 	size          int  // fresh messages, as last counted in memory
 }
 
-// behind reports whether visible messages are missing in memory.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
 func (w *window) recordRemoved(key int64) {
@@ -242,7 +240,6 @@ func (w *window) recordRemoved(key int64) {
 	f.removed[key] = true
 }
 
-// capacity returns the number of additional fresh messages allowed.
 func (x *index) capacity() int {
 	l, most := &x.broker.memory.limits, x.broker.memory.limits.standard
 	if x.fifo {
@@ -294,7 +291,6 @@ func (x *index) arrive(r *record) {
 	}
 }
 
-// arriveAhead adds a message behind noisy tenants' messages that are not in memory.
 func (x *index) arriveAhead(s *standardOrder, r *record) {
 	noisy := s.isNoisy(r)
 	if !noisy && x.capacityAhead(s) == 0 {
@@ -392,7 +388,6 @@ func (x *index) nextFill() *fill {
 // aheadKeys is the range of keys that one fill scans when reading ahead.
 const aheadKeys = 10_000
 
-// nextAhead returns a fill for messages of quiet tenants behind noisy ones, or nil.
 func (x *index) nextAhead(s *standardOrder) *fill {
 	w, capacity := &x.window, x.capacityAhead(s)
 	if s.rescan {

@@ -130,7 +130,6 @@ func (k *receiveMarks) close() error {
 	return unix.Munmap(data)
 }
 
-// storeMarks stores the marked receives of a previous epoch. Their messages are visible.
 func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 	for _, m := range left {
 		c.run(&err, `INSERT INTO receipts (id, count, first, received_at, until, epoch, unread)

@@ -63,7 +63,6 @@ func (m *message) newest(of receipt) bool {
 	return of.epoch > m.epoch
 }
 
-// idle reports whether the message can be delivered, now or later.
 func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
 
 // ring is a queue of messages that reuses its memory.
@@ -130,7 +129,6 @@ type takeRequest struct {
 	complete bool
 }
 
-// wants reports whether take should continue after n messages.
 func (t *takeRequest) wants(n int) bool { return n < t.limit && (t.full == nil || !t.full()) }
 
 type decision int

@@ -54,7 +54,6 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve finds messages by ID and marks them as leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {

@@ -210,7 +210,6 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// endMove ends a running task; false if it had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	err = b.writer.change(func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
@@ -280,7 +279,6 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// resumeMoves starts new tasks and tasks interrupted by a restart.
 func (b *Broker) resumeMoves() {
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()

@@ -173,7 +173,6 @@ func oneOrList(values []string, written func(string) string) any {
 	return list
 }
 
-// rawJSON encodes a value that cannot fail to encode.
 func rawJSON(v any) json.RawMessage {
 	text, _ := json.Marshal(v)
 	return text

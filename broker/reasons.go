@@ -150,7 +150,6 @@ func failureReason(a *Attempt) string {
 
 func notInReason(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// headline returns the message of a JSON error, or the first line of any other response.
 func headline(answer string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(answer), &object) == nil {

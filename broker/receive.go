@@ -182,7 +182,6 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look takes messages or determines the event to wait for.
 func (r *receive) look() error {
 	q := r.q
 	q.lock()

@@ -125,7 +125,6 @@ func (s *receiptStore) onCommit(err error) error {
 	return nil
 }
 
-// giveBack lists messages again. The lock is held.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
 		if !m.dirty && s.q.index.held[m.key] == m {

@@ -40,7 +40,6 @@ func (r *record) originKey() int64 {
 	return r.key
 }
 
-// plain reports whether the record has only a body and attributes.
 func (r *record) plain() bool {
 	return r.due == 0 && r.origin == 0 && r.group == "" && r.dedup == "" && r.trace == ""
 }
@@ -70,7 +69,6 @@ func (r *record) contentSum() uint32 {
 	return sum
 }
 
-// isDamaged reports whether a fully loaded row fails its checksum.
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
 // errAttributes means that a row with a valid checksum has invalid attributes.

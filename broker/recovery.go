@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// restore reopens the store, tests writing, and synchronizes memory with it.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store at the path

@@ -84,7 +84,6 @@ func (r *receive) undo(list []receivedMessage) {
 	q.waiters.wake(len(list))
 }
 
-// forget removes a message that an operator deleted during the receive.
 func (r *receive) forget(m *message) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()

@@ -201,7 +201,6 @@ func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	return err
 }
 
-// dedupScope returns the group in which a deduplication ID counts; "" means the whole queue.
 func (s *settings) dedupScope(r *record) string {
 	if s.dedupPerGroup {
 		return r.group

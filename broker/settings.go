@@ -204,7 +204,6 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-// differing returns the name of the first attribute whose wanted value differs, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -233,7 +232,6 @@ type allowPolicy struct {
 	sources []string // ARNs, unless all
 }
 
-// permits reports whether the queue with an ARN may send dead letters here; a nil policy permits all.
 func (p *allowPolicy) permits(source string) bool {
 	return p == nil || p.all || slices.Contains(p.sources, source)
 }
@@ -285,7 +283,6 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// parseAllowPolicy parses the attribute; "" means no policy.
 func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil

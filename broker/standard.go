@@ -139,7 +139,6 @@ func (s *standardOrder) nextQuiet(oldOnly bool) *message {
 	return fresh.pop()
 }
 
-// nextNoisy removes a message of the noisy tenant with the fewest messages in flight.
 func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	t := s.turns.first()
 	n := t.noisy

@@ -201,7 +201,6 @@ func checkPresence(dir string) error {
 	return nil
 }
 
-// sizeOf returns -1 if the file does not exist.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

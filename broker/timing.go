@@ -140,7 +140,6 @@ func (d *delays) sub(due int64) {
 	}
 }
 
-// expire removes the delays that end by milli and returns the number of messages.
 func (d *delays) expire(milli int64) (n int) {
 	for len(d.order) > 0 && d.order[0] <= milli {
 		n += d.count[d.order[0]]

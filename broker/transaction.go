@@ -122,7 +122,6 @@ func (t *tx) end(err error) {
 	clear(t.dropped)
 }
 
-// gone reports whether a queue was deleted in this or an earlier transaction.
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
 // row reads a message without its content; nil if it is gone.
@@ -208,7 +207,6 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-// flushDeletes deletes rows by key: runs of consecutive keys as ranges, the others by list.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)

@@ -91,7 +91,6 @@ func errParameter(name, value, reason string) error {
 
 func secondsText(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
 
-// validID reports whether s is 1 to 128 letters, digits and punctuation.
 func validID(s string) bool {
 	return s != "" && len(s) <= maxIDLength && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
 }

@@ -55,7 +55,6 @@ func (c *change) onCommit(err error) error {
 	return err
 }
 
-// change waits for the commit.
 func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
@@ -99,7 +98,6 @@ func (w *writer) submit(r request, n needs, done chan error) error {
 	return nil
 }
 
-// failed returns the reason requests are rejected, or nil.
 func (w *writer) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +256,6 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 	w.reopen()
 }
 
-// reopen retries until the store is open and writable, or the broker closes.
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
 	_ = w.b.store.Load().close() // it has already failed

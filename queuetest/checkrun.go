@@ -91,7 +91,6 @@ func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) 
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
-// errorf records a failure and continues.
 func (e *checkRun) errorf(format string, args ...any) {
 	if !e.validUntil.IsZero() && !time.Now().Before(e.validUntil) {
 		panic(tooLate{})
@@ -125,7 +124,6 @@ func (e *checkRun) name(a attrs) string {
 	return name
 }
 
-// create creates a queue and sends messages to it.
 func (e *checkRun) create(a attrs, msgs ...queue.Outgoing) Queue {
 	q, err := e.server.Create(e.ctx, e.name(a), a)
 	if err != nil {
@@ -137,7 +135,6 @@ func (e *checkRun) create(a attrs, msgs ...queue.Outgoing) Queue {
 	return q
 }
 
-// fifo creates a FIFO queue with additional attributes and sends messages to it.
 func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	a := attrs{"FifoQueue": "true"}
 	maps.Copy(a, more)
@@ -206,7 +203,6 @@ func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, code
 	}
 }
 
-// refusal returns a check that a queue with these attributes rejects messages.
 func refusal(name string, a attrs, msgs []queue.Outgoing, codes ...string) check {
 	return check{name: name, run: func(e *checkRun) { e.wantRefused("the send", e.create(a), msgs, codes...) }}
 }

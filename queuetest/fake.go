@@ -168,7 +168,6 @@ func (f *Fake) Redeliver(id string) {
 	}
 }
 
-// wake wakes up to n long polls, longest waiting first.
 func (f *Fake) wake(n int) {
 	n = min(n, len(f.waiting))
 	for _, wake := range f.waiting[:n] {

@@ -85,7 +85,6 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	}
 }
 
-// outcome returns the errors of a check, or the reason to skip it if it is known to differ.
 func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:

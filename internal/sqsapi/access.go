@@ -20,7 +20,6 @@ func (x *actionCall) authorize(name string) error {
 	return x.caller.Authorize(x.action, arn, x.broker.Policy(name))
 }
 
-// authorizeTarget checks the caller's right to the dead-letter queue that a RedrivePolicy names.
 func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 	target, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if target == "" {

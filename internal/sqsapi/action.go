@@ -111,7 +111,6 @@ type queueRequest struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
-// setPath sets the queue from the request's path, unless a parameter names it.
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
 // namedQueue is embedded in requests that name a queue, which need not exist, rather than giving its URL.

@@ -66,7 +66,6 @@ func (p parameters) byJSONName(name string) *parameter {
 	return nil
 }
 
-// readJSON reads a value or an element of the field.
 func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
 	if r.Null() {
 		to.SetZero()
@@ -101,7 +100,6 @@ func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
 	}
 }
 
-// readJSONList reads a list, base64 bytes or an object of message attributes.
 func (f *parameter) readJSONList(r *sqswire.Reader, to reflect.Value) {
 	switch list := to.Addr().Interface().(type) {
 	case *[]byte:

@@ -24,7 +24,6 @@ type exchange struct {
 	caller *access.Caller
 }
 
-// readJSON reads and authenticates a request of the AWS JSON 1.0 protocol.
 func (x *exchange) readJSON(target string) (act *action, request any, err error) {
 	if act = x.h.actions[target]; act == nil {
 		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",

@@ -17,7 +17,6 @@ type guard struct {
 	signed bool // requests are signed, which no page can do
 }
 
-// check refuses a request that a web page may have caused.
 func (g guard) check(r *http.Request) error {
 	if !g.signed && !overSocket(r) && !isLoopback(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,

@@ -147,7 +147,6 @@ func actions() map[string]*action {
 	return all
 }
 
-// asQueueError returns err as a *queue.Error, or nil for internal errors.
 func asQueueError(err error) *queue.Error {
 	var refusal *queue.Error
 	if errors.As(err, &refusal) {

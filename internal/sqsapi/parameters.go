@@ -71,7 +71,6 @@ func (f *wireField) aliases() []string {
 	return []string{f.json, f.name}
 }
 
-// wireFields lists the fields of a struct type, including embedded structs.
 func wireFields(t reflect.Type, action string) (fields []wireField) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
@@ -95,7 +94,6 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 	return fields
 }
 
-// setterOf returns the setter for a type, or nil if it is not a single value.
 func setterOf(t reflect.Type) setter {
 	switch reflect.Zero(t).Interface().(type) {
 	case string:
@@ -202,7 +200,6 @@ func sameHead(values []formValue, head string) int {
 	return n
 }
 
-// setTo sets a single value and ignores parameters below it.
 func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	if v.head() != "" {
 		return nil
@@ -250,7 +247,6 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	return nil
 }
 
-// partOfElement reports whether head, which is not a number, belongs to an element without a number.
 func (f *parameter) partOfElement(head string) bool {
 	switch {
 	case f.key != "":

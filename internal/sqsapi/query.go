@@ -56,7 +56,6 @@ func (x *exchange) serveQuery() {
 	x.run(act, request)
 }
 
-// decodeQuery fills request. A queue in the path is the default of QueueUrl.
 func (x *exchange) decodeQuery(act *action, values []formValue, request any) error {
 	if err := act.parameters.decode(values, request); err != nil {
 		return err
@@ -110,7 +109,6 @@ type formValue struct {
 	at int
 }
 
-// head returns the next name part, or "" at the end.
 func (v *formValue) head() string {
 	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
 	return head

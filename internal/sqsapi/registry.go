@@ -70,7 +70,6 @@ func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
 
-// runsOf returns the broker's runs, fenced by a lease unless it is "".
 func runsOf(x *actionCall, lease string, term int64) (*registry.Runs, error) {
 	err := registry.Fence{Lease: lease, Term: term}.Check()
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{Lease: lease}), err

@@ -325,7 +325,6 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 	return resp.StatusCode, answer, nil
 }
 
-// unproved explains why the token was not sent.
 func (c *RegistryClient) unproved(err *proof.Error) error {
 	if err.Other {
 		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing was "+

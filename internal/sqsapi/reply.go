@@ -125,7 +125,6 @@ type requestMetadata struct {
 	RequestID string `json:"RequestId"`
 }
 
-// legacy converts a response, or a part of one, to the JSON of the Query protocol.
 func (all elements) legacy(response map[string]any) map[string]any {
 	legacy := map[string]any{}
 	for i := range all {

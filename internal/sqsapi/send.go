@@ -145,7 +145,6 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}, nil
 }
 
-// notEmpty returns an optional parameter that must not be empty.
 func notEmpty(text *string, parameter string) (string, error) {
 	switch {
 	case text == nil:

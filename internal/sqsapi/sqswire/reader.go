@@ -123,7 +123,6 @@ func (r *Reader) Mismatch(want string) {
 // Reject records that the value just read is invalid, such as broken base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
 
-// within adds the name of an enclosing value to an error's path.
 func (e *Error) within(name string) {
 	if e.Path != "" {
 		name += "." + e.Path
@@ -171,7 +170,6 @@ func (r *Reader) word(w string) bool {
 // Null consumes null if it is next.
 func (r *Reader) Null() bool { return r.Peek() == 'n' && r.word("null") }
 
-// open consumes the start of an object or list.
 func (r *Reader) open(bracket byte, kind string) bool {
 	if r.Null() {
 		return false
@@ -298,7 +296,6 @@ func (r *Reader) OwnText() string {
 	return s
 }
 
-// unescape decodes a string at an offset.
 func (r *Reader) unescape(s string, offset int) string {
 	out := make([]byte, 0, len(s))
 	rest := s
@@ -362,7 +359,6 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= utf8.RuneSelf })
 }
 
-// isText reports whether s is UTF-8 without control characters below space.
 func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
 }
