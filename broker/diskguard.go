@@ -13,9 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard refuses sends while free space is below a reserve, so that deletes, which need space in the log and
-// database, can continue. In case other programs fill the disk completely, it also keeps a file as large as the log,
-// which it removes to free space.
+// diskGuard refuses sends while free space is below a reserve, so that deletes, which need space too, can continue.
+// It also keeps a file as large as the log, and removes it if other programs fill the disk completely.
 //
 // Sends and administration are also refused while the open files are not the ones in the data directory (removed,
 // moved, unmounted or replaced), because the next start would not find their changes.

@@ -14,10 +14,8 @@ import (
 )
 
 // receiveMarks records receives that are not stored yet in a memory-mapped file. A mark needs no system call and
-// survives the process, but not necessarily a power failure.
-//
-// Each message has at most one mark, for its latest receive, until the receive is stored or the message is gone.
-// Reusing freed slots first keeps few pages dirty.
+// survives the process, but not necessarily a power failure. Each message has at most one mark, for its latest
+// receive.
 type receiveMarks struct {
 	mu   sync.Mutex
 	data []byte // nil if the file could not be created

@@ -159,9 +159,8 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 // checkpointEvery is the number of commits between checks of the log's length.
 const checkpointEvery = 16
 
-// afterCommit schedules cleanup and checkpoints a long log, after callers have their answers. At twice the length it
-// also blocks reads so that the log can restart, since a log that never restarts slows down every read and
-// checkpoint.
+// afterCommit schedules cleanup and checkpoints a long log. At twice the length it also blocks reads so that the log
+// can restart, since a log that never restarts slows down every read and checkpoint.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {

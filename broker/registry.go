@@ -11,10 +11,8 @@ import (
 )
 
 // Registry stores the state that instances sharing this broker agree on: the leader, scheduled runs and paused tasks.
-// It is a registry.QueueStore in the queues' database, so that a run and its message are one transaction.
-//
-// Writes are durable. If a write's context is done first, its outcome is unknown, as after any error other than a
-// refusal; repeating it is harmless.
+// It is a registry.QueueStore in the queues' database, so that a run and its message are one transaction. Writes are
+// durable.
 type Registry struct{ b *Broker }
 
 func (b *Broker) Registry() *Registry { return &Registry{b} }

@@ -95,8 +95,7 @@ func (r *receive) forget(m *message) {
 const attemptWindow = 5 * time.Minute
 
 // repeats holds the repeatable receives of a FIFO queue by attempt ID. The same ID within five minutes returns the
-// same messages and receipt handles and restarts their visibility timeout, unless one of them has changed since. A
-// restart clears it.
+// same messages and receipt handles and restarts their visibility timeout, unless one of them has changed since.
 type repeats map[string]*repeatable
 
 type repeatable struct {

@@ -152,11 +152,10 @@ const (
 
 // store is the open database: one connection for the writer and several for reads.
 type store struct {
-	write *conn
-	reads chan *conn
-	open  int
-	full  bool // PRAGMA synchronous of the write connection is FULL
-	// closed is set by close, which the writer calls or, after it has ended, the closing broker.
+	write  *conn
+	reads  chan *conn
+	open   int
+	full   bool // PRAGMA synchronous of the write connection is FULL
 	closed bool
 }
 

@@ -1,8 +1,7 @@
 // Package sqsapi serves a broker over the SQS wire protocol.
 //
-// AWS SDKs work with a [Handler] as with Amazon SQS when AWS_ENDPOINT_URL_SQS points to it: actions, parameters,
-// limits, digests, error codes and texts are the same. It speaks both protocols: AWS JSON 1.0, which SDKs have used
-// since November 2023, and the older Query protocol with form or query-string requests and XML replies.
+// AWS SDKs work with a [Handler] as with Amazon SQS when AWS_ENDPOINT_URL_SQS points to it. It speaks AWS JSON 1.0,
+// which SDKs have used since November 2023, and the older Query protocol.
 //
 //	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
 //	POST /account/queue                            Action=SendMessage&MessageBody=…
@@ -21,20 +20,16 @@
 //
 // # Actions
 //
-// The request and response types of an action describe it for both protocols: json tags give the JSON names, query
-// tags the differing Query names of lists and maps. parameters.go and xml.go build tables from them when the handler
-// is created. An [action] is independent of the protocol and implemented once.
+// The request and response types of an [action] describe it for both protocols: json tags give the JSON names, query
+// tags the Query names where they differ. parameters.go and xml.go build tables from them when the handler is
+// created.
 //
-// Actions validate a single request: required parameters, numeric ranges, batch rules, attribute value fields. The
-// broker validates messages and queues, so that the rules are the same for all its callers.
+// Actions validate a single request: required parameters, ranges, batch rules. The broker validates messages and
+// queues, so that the rules are the same for all its callers. errors.go maps error codes to their wire forms.
 //
-// An error's code is the name of its shape in the JSON protocol. errors.go maps it to the Query code, which JSON
-// replies carry in x-amzn-query-error, the status, and a fixed text if clients match on one.
-//
-// ReceiveMessage responses (receive.go), successful sends and deletes (json.go) have hand-written encoders, and
-// requests are read by sqswire's reader, for speed and a smaller stack. Tests compare both with encoding/json. A
-// waiting long poll keeps its stack, so a test ensures that the calls from [Handler.ServeHTTP] to the broker's wait
-// fit into 4 KiB.
+// The most frequent messages have hand-written encoders and decoders, for speed and a smaller stack; tests compare
+// them with encoding/json. Since a waiting long poll keeps its stack, a test ensures that the calls from
+// [Handler.ServeHTTP] to the broker's wait fit into 4 KiB.
 //
 // # Access control
 //
@@ -42,10 +37,9 @@
 // keys, every client may use the queues, and the registry requires its token; the server should then listen only on
 // loopback addresses and Unix sockets.
 //
-// The guard protects against web pages in a browser on this machine, which can reach loopback addresses. Their
-// requests carry Origin, Referer or Sec-* headers, which SDKs do not send; DNS rebinding shows in the Host header.
-// Both get status 403, and replies never carry CORS headers. Since browsers send forms, valid Query requests, without
-// a preflight, Accept-Language is refused there too.
+// The guard protects against web pages in a browser on this machine. Their requests carry Origin, Referer or Sec-*
+// headers, which SDKs do not send; DNS rebinding shows in the Host header. Since browsers send forms, which are valid
+// Query requests, without a preflight, Accept-Language is refused there too. Replies never carry CORS headers.
 //
 // # Invariants
 //
@@ -56,13 +50,10 @@
 //
 // # Failures
 //
-// A client that disconnects ends its long poll. If a reply cannot be written, its messages become visible again after
-// their visibility timeout, as in SQS. [Handler.Stop] ends all long polls with empty replies for a fast shutdown. A
-// full disk is status 507; a closing or recovering store is 503, which SDKs retry. The cause of an unexpected error
-// (500) goes to
+// If a reply cannot be written, its messages become visible again after their visibility timeout, as in SQS. A full
+// disk is status 507; a closing or recovering store is 503, which SDKs retry. The cause of an unexpected error (500)
+// goes to
 // [Events], not to the client.
-//
-// # Limitations
 //
 // There are no rate limits, no encryption at rest and no TLS, which is left to the server.
 //

@@ -48,8 +48,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// trusted is the number of bytes that must arrive before the Content-Length determines the buffer's size. It exceeds
-// the amount that the server reads without reserving memory (package httplimit).
+// trusted is the number of bytes that must arrive before the Content-Length determines the buffer's size. The server
+// reserves memory for larger bodies (package httplimit).
 const trusted = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {

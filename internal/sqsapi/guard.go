@@ -10,9 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// guard keeps web pages from calling the endpoint. A page can make the browser call any port of this machine, which
-// shows in headers that only browsers send, and by DNS rebinding it can even read the replies, which shows in the
-// Host header.
+// guard keeps web pages from calling the endpoint. Pages can call any port of this machine, which shows in headers
+// that only browsers send. By DNS rebinding they can also read the replies, which shows in the Host header.
 type guard struct {
 	signed bool // requests are signed, which no page can do
 }

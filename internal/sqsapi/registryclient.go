@@ -23,12 +23,11 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient accesses the registry of a broker in another process, with the methods of [registry.Leases] and
-// [registry.Runs]. Refusals are the registry's own [*queue.Error]. An endpoint that does not answer is a
-// queue.CodeUnreachable, one that is not a registry a queue.CodeUnsupportedOperation. After errors other than
-// refusals the outcome of a write is unknown; repeating it is harmless.
+// RegistryClient accesses the registry of a broker in another process. Refusals are the registry's own
+// [*queue.Error]. An endpoint that does not answer is a queue.CodeUnreachable, and one that is not a registry a
+// queue.CodeUnsupportedOperation. After other errors the outcome of a write is unknown; repeating it is harmless.
 //
-// Calls are not retried and limited only by their context. All methods are safe for concurrent use.
+// Calls are not retried, and only their context limits them. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
@@ -51,9 +50,9 @@ type Identity struct {
 
 const maxRegistryAnswer = 16 << 20
 
-// NewRegistryClient returns a client for the endpoint that a [Handler] serves, such as http://127.0.0.1:9324, and for
-// the runs of one environment. hc may provide a transport; nil means http.DefaultClient's. Redirects are not
-// followed. The token is only sent over TLS or to a server that proves that it knows it. Nothing is sent yet.
+// NewRegistryClient returns a client for the endpoint of a [Handler], such as http://127.0.0.1:9324, and the runs of
+// one environment. hc may provide a transport; nil means http.DefaultClient's. Redirects are not followed. The token
+// is only sent over TLS or to a server that proves that it knows it.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
