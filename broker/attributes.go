@@ -148,6 +148,7 @@ func (b *Broker) Policy(name string) *access.Policy {
 	return q.settings().policy
 }
 
+// Tags returns a queue's tags.
 func (b *Broker) Tags(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // durable.
 type Registry struct{ b *Broker }
 
+// Registry returns the registry in the broker's database.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
