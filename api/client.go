@@ -22,8 +22,8 @@ import (
 // ErrOff means that the environment runs without a console.
 var ErrOff = errors.New("the console is off")
 
-// Client calls the console of a running environment. Its methods are safe for concurrent use. They return an [*Error]
-// if the console refuses a request, and an error that wraps [ErrNotRunning] if the environment is gone.
+// Client calls the console of a running environment. It is safe for concurrent use. Errors are [*Error] if the
+// console refuses a request, and wrap [ErrNotRunning] if the environment is gone.
 type Client struct {
 	Instance Instance
 	// Bodies requests message bodies even if they are hidden. Set it before the first call.
@@ -61,8 +61,8 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer sends a request and stores the answer in into, a pointer to the route's answer type. It returns an
-	// [*Error] if the console refuses the request.
+	// Answer sends a request and stores the answer in into, a pointer to the route's answer type. A refusal is an
+	// [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -167,7 +167,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of one of [series.Ranges]; "" means the shortest.
+// Series returns the curves of one of [series.Ranges], the shortest for "".
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -183,8 +183,8 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	return GetQueue.get(ctx, c, nil, name)
 }
 
-// Messages returns one page of messages, oldest first, and the cursor of the next page, which is "" at the end. A
-// page may be shorter than its limit even if more follow.
+// Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter
+// than the limit even if more follow.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := f.Selection.query()
 	query.Set("state", f.State)
@@ -205,14 +205,14 @@ func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error
 	return list.Reasons, err
 }
 
-// Deliveries returns up to limit deliveries, newest first. A limit of 0 means 100.
+// Deliveries returns up to limit deliveries, newest first; 0 means 100.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
 	list, err := GetDeliveries.get(ctx, c, limitQuery(limit))
 	return list.Deliveries, err
 }
 
-// Outcome returns the latest delivery of a message, waiting up to wait for the first one to finish. If none has
-// finished by then, it returns the delivery in progress. The bool is false if there was no delivery.
+// Outcome returns the latest delivery of a message, waiting up to wait for the first one to finish, or else the
+// delivery in progress. The bool is false if there is none.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -230,7 +230,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops the environment from receiving from a queue. The reason, up to 200 bytes, appears in the status.
+// Pause stops receiving from a queue. The reason, up to 200 bytes, appears in the status.
 func (c *Client) Pause(ctx context.Context, name, why string) error {
 	_, err := PauseQueue.send(ctx, c, Reason{why}, name)
 	return err
@@ -242,7 +242,7 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 	return err
 }
 
-// Quiet stops the environment from receiving from any queue; everything else keeps running.
+// Quiet stops receiving from all queues.
 func (c *Client) Quiet(ctx context.Context, why string) error {
 	_, err := PauseAll.send(ctx, c, Reason{why})
 	return err
@@ -254,8 +254,7 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 	return err
 }
 
-// Purge removes the messages of a queue up to through and returns their number. Confirm must be the queue's name as
-// typed by a person.
+// Purge removes the messages of a queue up to through and returns their number. Confirm must be the queue's name.
 func (c *Client) Purge(ctx context.Context, name, confirm string, through int64) (int, error) {
 	n, err := PurgeQueue.send(ctx, c, Confirmation{confirm, through}, name)
 	return n["purged"], err
@@ -268,15 +267,15 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 	return answer.ARN, err
 }
 
-// DeleteQueue deletes an embedded queue and returns the number of messages it held. Confirm must be the queue's name
-// as typed by a person. The environment's own queues and dead-letter queues in use cannot be deleted.
+// DeleteQueue deletes an embedded queue and returns its number of messages. Confirm must be the queue's name. The
+// environment's own queues and dead-letter queues in use cannot be deleted.
 func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
 	n, err := DeleteQueue.get(ctx, c, url.Values{"confirm": {confirm}}, name)
 	return n["deleted"], err
 }
 
 // Send sends up to ten messages to an embedded queue. Once they are on disk, it returns one result per message, in
-// order. The error concerns the whole call.
+// order.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
@@ -319,20 +318,20 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Deploy replaces the app's version with the folder or archive at path; "" deploys the current one again. The error
-// has status 422 if the deployment failed, 409 if it could not start. Canceling ctx does not stop the deployment.
+// Deploy replaces the app's version with the folder or archive at path, "" meaning the current one. The error has
+// status 422 if the deployment failed, 409 if it could not start. Canceling ctx does not stop it.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file, and the
-// statuses of [Client.Deploy].
+// Reload applies changed files, like SIGHUP. The error has a [Detail] per problem in the task file. Statuses are as
+// for Deploy.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue, for at most within. A within of 0 means the longest time
-// that listing a page may take.
+// Count counts the selected messages of an embedded queue for at most within; 0 means as long as listing a page may
+// take.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := sel.query()
 	if within > 0 {
@@ -346,13 +345,13 @@ func (c *Client) Retry(ctx context.Context, name, id string) (Placed, error) {
 	return RetryMessage.send(ctx, c, NoBody{}, name, id)
 }
 
-// Delay hides a message for up to 12 hours. The delay is rounded up to whole seconds.
+// Delay hides a message for up to 12 hours, rounded up to whole seconds.
 func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration) (Placed, error) {
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in queue to and returns the ID of the new message. An empty to
-// means the queue that the message was dead-lettered from.
+// Edit atomically replaces the message id with msg in queue to, and returns the new ID. An empty to means the
+// message's source queue.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -366,15 +365,14 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns the number moved. An empty to returns each message to
-// the queue it was dead-lettered from.
+// Move moves up to 1000 messages to another queue and returns the number moved. An empty to returns each to its
+// source queue.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns the number deleted. If there are several, confirm must be their
-// number as typed by a person.
+// Delete deletes up to 1000 messages and returns the number deleted. For more than one, confirm must be their number.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
@@ -397,8 +395,7 @@ func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 	return GetTasks.get(ctx, c, nil)
 }
 
-// TaskHistory returns up to limit runs of a task, newest first. An empty name means all tasks, a limit of 0 means
-// 100.
+// TaskHistory returns up to limit runs of a task, newest first. An empty name means all tasks, limit 0 means 100.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	if name == "" {
 		list, err := GetHistory.get(ctx, c, limitQuery(limit))
@@ -408,8 +405,8 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task immediately, even if it is paused. After an error with status 503 the run may
-// nevertheless be enqueued.
+// RunTask enqueues one run of a task immediately, even if it is paused. After status 503 it may nevertheless be
+// enqueued.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
@@ -426,14 +423,13 @@ func (c *Client) ResumeTask(ctx context.Context, name string) error {
 	return err
 }
 
-// Receive receives messages from an embedded queue like a consumer: it hides them and increments their receive
-// counts.
+// Receive receives messages from an embedded queue like any consumer.
 func (c *Client) Receive(ctx context.Context, name string, req ReceiveRequest) ([]ReceivedMessage, error) {
 	list, err := ReceiveMessages.send(ctx, c, req, name)
 	return list.Messages, err
 }
 
-// Acknowledge deletes up to ten messages by their receipt handles and returns the number deleted.
+// Acknowledge deletes up to ten messages by receipt handle and returns the number deleted.
 func (c *Client) Acknowledge(ctx context.Context, name string, handles []string) (int, error) {
 	n, err := AcknowledgeMessages.send(ctx, c, Receipts{handles}, name)
 	return n["deleted"], err
@@ -452,12 +448,12 @@ func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error)
 	return GetRedrive.get(ctx, c, nil, name)
 }
 
-// CancelRedrive cancels the running task of a dead-letter queue. It does not undo completed moves and deletions.
+// CancelRedrive cancels the running task of a dead-letter queue. Completed moves and deletions remain.
 func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
 	return CancelRedrive.get(ctx, c, nil, name)
 }
 
-// RecordExchanges makes the environment record its requests to the app, and the answers, for up to five minutes.
+// RecordExchanges records requests to the app and the answers for up to five minutes.
 func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
 	_, err := RecordExchanges.send(ctx, c, RecordRequest{min(span, MaxRecording).String()})
 	return err
@@ -468,7 +464,7 @@ func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
 
-// Configuration returns all options in force and the settings file that changes are written to.
+// Configuration returns all options in force and describes the settings file.
 func (c *Client) Configuration(ctx context.Context) (Configuration, error) {
 	return GetConfiguration.get(ctx, c, nil)
 }
@@ -479,7 +475,7 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change to the settings file and applies it where that needs no restart. The error has
+// ChangeSettings writes a change to the settings file and applies it if possible without a restart. The error has
 // status 409 if the file has changed since the base.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
@@ -491,14 +487,14 @@ func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	return list.Versions, err
 }
 
-// Rollback redeploys an earlier version; 0 means the previous one. Errors are as for Deploy, with status 404 for an
-// unknown version.
+// Rollback redeploys an earlier version; 0 means the previous one. Errors are as for Deploy, or 404 for an unknown
+// version.
 func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error) {
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended; the previous version is still
-// serving. The error has status 409 if no deployment is in progress or the new version already serves.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there
+// is none, or the new version already serves.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }

@@ -8,17 +8,16 @@ const (
 
 // Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// File is the path of the settings file. Hash is the hash of its content, which a change must name as its base.
+	// Hash is the hash of the file's content, which a change must name as its base.
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 	Hash   string `json:"hash"`
-	// Blocks are the blocks of Elastic Beanstalk's configuration page, Topics the topics of all options, both in
-	// order.
+	// Blocks are from Elastic Beanstalk's configuration page, Topics from all options.
 	Blocks []string `json:"blocks"`
 	Topics []string `json:"topics"`
-	// Options holds all options, in the order of docs/options.md.
+	// Options has the order of docs/options.md.
 	Options []ConfigOption `json:"options"`
-	// Queues holds the settings of each queue; empty if the environment only serves queues.
+	// Queues is empty if the environment only serves queues.
 	Queues []ConfigQueue `json:"queues"`
 	// Changes are the differences between the settings files and the running process; Problem is set if they cannot
 	// be read.
@@ -41,15 +40,14 @@ type ConfigOption struct {
 	// if any.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is the default value, in words if it is not fixed. Allowed describes the valid values, Choices lists
-	// the values of a choice.
+	// Default is in words if it is not fixed. Allowed describes the valid values.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
 	// Hidden means that at least a part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is the scope required to change the option, Effect an Effect constant. Locked is the reason why the
-	// settings file cannot change the option, or "".
+	// Scope is required to change the option. Effect is an Effect constant. Locked is the reason why the settings
+	// file cannot change it, or "".
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
@@ -58,8 +56,7 @@ type ConfigOption struct {
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings are named as in a change, such as "http-path of payments". Locked ones cannot be set per queue in the
-	// settings file.
+	// Settings have names as in a change, such as "http-path of payments".
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -82,8 +79,8 @@ func (c *Configuration) Option(name string) *ConfigOption {
 
 // SettingsChange is a change of the settings file.
 type SettingsChange struct {
-	// Set maps each option to its new text, or to nil to remove it from the file. Any name of an option works;
-	// "http-path of payments" sets it for one queue.
+	// Set maps options to their new text, or nil to remove them from the file. Any name of an option works;
+	// "http-path of payments" is for one queue.
 	Set map[string]*string `json:"set"`
 	// Base is the hash of the file the change was made for. A preview does not need it.
 	Base string `json:"base,omitempty"`

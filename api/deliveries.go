@@ -18,7 +18,7 @@ type Delivery struct {
 	Status  int    `json:"status,omitempty"` // HTTP status; 0 if there was no answer
 	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an unsuccessful answer
-	// Attempt counts this process's deliveries of the message, ReceiveCount all receives from the queue.
+	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
 	// DurationMS is the app's response time, WaitMS the time from sending to the start of this attempt.
@@ -39,8 +39,7 @@ type DeliveryList struct {
 // InWork is the outcome of an attempt in progress. Its DurationMS is the time since its start.
 const InWork = "in work"
 
-// Tried reports whether the delivery counts as an attempt. If the app was not ready, the message is delivered again
-// as soon as it is, and the delivery does not count.
+// Tried reports whether the delivery counts as an attempt. If the app was not ready, it does not.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

@@ -19,7 +19,7 @@ type Description struct {
 	State     string    `json:"state,omitempty"`
 	// Region is the region of queues on Amazon SQS, or the one in the ARNs of embedded queues.
 	Region string `json:"region"`
-	// Queues are the queues the worker receives from, in the order of the settings.
+	// Queues has the order of the settings.
 	Queues []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
@@ -33,8 +33,7 @@ type Description struct {
 	Deployments []Deployment `json:"deployments,omitempty"`
 	Resources   []Resource   `json:"resources"`
 	Places
-	// Options holds all options in force, in the order of docs/options.md. Changes are the differences between the
-	// settings and the running process.
+	// Options has the order of docs/options.md. Changes are configured but not in force.
 	Options []DescribedOption `json:"options"`
 	Changes []OptionChange    `json:"changes,omitempty"`
 	// Notes explain missing information.
@@ -63,7 +62,7 @@ type DescribedQueue struct {
 	// Target is the URL that receives the messages, "lambda:" and the name of an AWS Lambda function, or the command
 	// of a local function; "" for a dead-letter queue.
 	Target string `json:"target,omitempty"`
-	// Attributes are the SQS attributes in effect, or those that 'tendril up' would set.
+	// Attributes are the SQS attributes in effect or to be set.
 	Attributes      map[string]string `json:"attributes,omitempty"`
 	DeadLetterQueue *DescribedQueue   `json:"dead_letter_queue,omitempty"`
 	// Settings are the queue's settings in force; empty for a dead-letter queue.
@@ -84,8 +83,8 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that the resource was created for this environment and 'tendril terminate' deletes it. Note
-	// explains why it is not owned or could not be read.
+	// Owned means that 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
+	// read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -103,7 +102,7 @@ type OptionValue struct {
 type DescribedOption struct {
 	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
-	// SetBy holds the values of all layers that set the option, weakest first, if there is more than the default.
+	// SetBy holds the values of all layers, weakest first, if the option is set.
 	SetBy []OptionValue `json:"set_by,omitempty"`
 }
 

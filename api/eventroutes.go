@@ -23,8 +23,8 @@ type (
 
 // EventFilter selects events. The zero value selects the newest 100.
 type EventFilter struct {
-	// With After, events after that ID are returned, oldest first; otherwise the newest, newest first. Before
-	// excludes events from that ID on; 0 means no bound.
+	// After selects events after that ID, oldest first; otherwise the newest come first. Before excludes IDs from
+	// there on. 0 means no bound.
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string

@@ -24,8 +24,8 @@ const InstanceFile = "instance.json"
 // ErrNotRunning means that no environment runs on the data directory.
 var ErrNotRunning = errors.New("no environment runs")
 
-// Instance describes the environment running on a data directory. The environment writes it after startup and removes
-// it when it exits. It contains no secrets.
+// Instance describes the environment running on a data directory. Its file exists while the environment is up and
+// contains no secrets.
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
@@ -58,7 +58,7 @@ type Program struct {
 	ID string `json:"id"`
 }
 
-// ThisProgram identifies the running executable; the zero value if it cannot be determined.
+// ThisProgram identifies the running executable, if possible.
 func ThisProgram() Program {
 	path, err := os.Executable()
 	if err != nil {
@@ -83,7 +83,7 @@ type InstanceQueue struct {
 	Embedded        bool   `json:"embedded"` // not on Amazon SQS
 }
 
-// Queue returns a queue by name, or the first if name is "". It returns the zero value if there is no such queue.
+// Queue returns a queue by name, or the first for ""; the zero value if there is none.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {
@@ -156,8 +156,8 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	return &i, nil
 }
 
-// DataDirectories returns the data directories in a state folder, followed by the state folder itself, which all
-// environments shared in earlier versions.
+// DataDirectories returns the data directories in a state folder, and last the folder itself, which earlier versions
+// shared.
 func DataDirectories(stateFolder string) (dirs []string) {
 	if stateFolder == "" {
 		return nil

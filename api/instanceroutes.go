@@ -77,8 +77,8 @@ type KnownInstance struct {
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 
-// ChooseVersion returns the version to roll back to: the one with the wanted number, or for 0 the latest that served
-// before the current one. The versions are sorted newest first.
+// ChooseVersion returns the version with the wanted number, or for 0 the previous one, from a list sorted newest
+// first.
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {

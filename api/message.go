@@ -30,8 +30,7 @@ type Message struct {
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
-	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero if unknown or not reached. VisibleAt is set for delayed
-	// and in-flight messages.
+	// Times are zero if unknown or not reached. VisibleAt is set for delayed and in-flight messages.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
@@ -66,7 +65,7 @@ type Attempt struct {
 type ReasonGroup struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are the times at which the oldest and newest message was dead-lettered or last failed; zero if
+	// First and Last are the times of the oldest and newest message's dead-lettering or last failure; zero if
 	// unknown.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
@@ -231,7 +230,6 @@ type (
 // MessagePage is one page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	// Next is the after parameter of the next page; "" at the end. A page may be shorter than its limit and still
-	// have a next one.
+	// Next is the after parameter of the next page, or "". Pages may be shorter than the limit.
 	Next string `json:"next,omitempty"`
 }

@@ -72,8 +72,7 @@ func (t *Task) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// First returns up to most tasks: failing tasks, then scheduled ones by their next run, then paused ones. The status
-// may be nil.
+// First returns up to most tasks: failing ones, then scheduled ones by next run, then paused ones.
 func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil

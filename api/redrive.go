@@ -30,7 +30,6 @@ type RedriveRequest struct {
 	Rate int `json:"rate,omitempty"`
 	// Filter selects the messages.
 	Filter Selection `json:"filter,omitzero"`
-	// Most is the number of matching messages the caller has seen; the request is refused if more match. 0 means any
-	// number.
+	// Most refuses the request if more messages match; 0 means any number.
 	Most int64 `json:"most,omitempty"`
 }

@@ -35,8 +35,7 @@ type Status struct {
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
-	// Workers has one entry per queue the worker receives from, in the order of the settings; empty if the
-	// environment only serves queues.
+	// Workers has the order of the settings. It is empty if the environment only serves queues.
 	Workers []Worker `json:"workers,omitempty"`
 	// App holds the supervised processes; empty if the app is managed elsewhere.
 	App            []Process       `json:"app,omitempty"`
@@ -106,21 +105,19 @@ type Queue struct {
 	Ledger Ledger `json:"ledger"`
 	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of the newest message of an embedded queue, counted from 1 over its lifetime. Pass it as
-	// through to exclude messages that arrive later from a bulk action.
+	// Newest is the position of an embedded queue's newest message, counted from 1. As through, it excludes later
+	// messages from bulk actions.
 	Newest int64 `json:"newest,omitempty"`
 	// DeadLetterQueue is the name of the queue in the redrive policy, or ""; MaxReceives is the policy's
 	// maxReceiveCount.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that the embedded dead-letter queue does not exist, so messages keep being
-	// retried.
+	// DeadLetterQueueMissing means that messages keep being retried.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
-	// DeadLetterSources are the names of the queues that use this one as dead-letter queue. Like Attributes, it is
-	// set for a single queue, not in lists.
+	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
+	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Paused means that this environment's worker does not receive from the queue; PauseReason is the operator's
-	// reason.
+	// Paused means that this environment does not receive from the queue.
 	Paused      bool              `json:"paused,omitempty"`
 	PauseReason string            `json:"pause_reason,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -149,8 +146,7 @@ type Worker struct {
 	Prefetched  int    `json:"prefetched"`
 	Paused      bool   `json:"paused"` // by an operator
 	PauseReason string `json:"pause_reason,omitempty"`
-	// Receiving is false while a gate is closed, the worker is paused or the target's breaker is open. GateReasons
-	// then gives short reasons.
+	// Receiving is false while a gate is closed, the worker is paused or the breaker is open, for the GateReasons.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
@@ -182,8 +178,8 @@ type WorkerCounts struct {
 
 // Process is a process of the app.
 type Process struct {
-	// Name is the name in the Procfile, or "web" for a single command. State is a supervisor state such as "running".
-	// PID is 0 if the process is not running.
+	// Name is from the Procfile, or "web" for a single command. State is for example "running". PID is 0 if it is not
+	// running.
 	Name  string `json:"name"`
 	State string `json:"state"`
 	PID   int    `json:"pid,omitempty"`
@@ -194,8 +190,8 @@ type Process struct {
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is the resident memory in bytes and CPUPercent the recent use of one processor, including child
-	// processes; 0 if unknown.
+	// Memory is resident memory in bytes, CPUPercent recent use of one processor, including child processes; 0 if
+	// unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
@@ -349,8 +345,8 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
-	// File is the task file that was read, Tasks the number of its tasks in force; "" and 0 if none was read.
-	// NotScheduled explains why the tasks are not in force.
+	// File and Tasks are the task file read and its number of tasks, if any. NotScheduled explains why they are not
+	// in force.
 	File         string `json:"file,omitempty"`
 	Tasks        int    `json:"tasks"`
 	NotScheduled string `json:"notScheduled,omitempty"`

@@ -16,8 +16,7 @@ type TasksStatus struct {
 // Leader identifies the instance that enqueues the periodic tasks, if known.
 type Leader struct {
 	Leading bool `json:"leading"`
-	// Term counts leader changes, and Holder is the current leader; 0 and "" if unknown. AgeSeconds is the time since
-	// Holder's last sign of leading.
+	// Term counts leader changes. Holder is the current leader, seen AgeSeconds ago. They are zero if unknown.
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`

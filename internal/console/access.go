@@ -33,8 +33,8 @@ type Access struct {
 	ReadOnly bool
 	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool
-	// TrustedProxies are the proxies whose X-Forwarded-Proto and X-Forwarded-For headers are trusted. If any are set,
-	// plain-text requests that need a scope and do not come over loopback are refused, unless ClearText allows them.
+	// TrustedProxies are proxies with trusted X-Forwarded-Proto and X-Forwarded-For headers. If set, plain-text
+	// requests from elsewhere are refused if they need a scope, unless ClearText is set.
 	TrustedProxies []netip.Prefix
 	ClearText      bool
 	// Audit, if set, is called for every action, including refused ones. It must not block.

@@ -58,8 +58,8 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// refresh returns the current certificate, reloaded if a file has changed. If certificate and key do not match, as
-// between writing the two files, they are checked again after the next change.
+// refresh reloads the certificate if a file has changed. If certificate and key do not match, as between writing the
+// two files, it tries again after the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

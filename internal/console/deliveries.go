@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// Deliveries remembers recent deliveries and allows waiting for the delivery of a message. Its methods are safe for
-// concurrent use. The zero value remembers [api.DefaultDeliveries] and allocates nothing until the first one.
+// Deliveries remembers recent deliveries. It is safe for concurrent use. The zero value remembers
+// [api.DefaultDeliveries] and allocates nothing until the first one.
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
@@ -88,8 +88,8 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	}
 }
 
-// Wait returns the latest delivery of a message. If it has none that counts as an attempt, Wait waits for one. When
-// ctx is done first, it returns the latest other delivery, or ctx's error.
+// Wait returns the latest delivery of a message that counts as an attempt, waiting for one if needed. When ctx is
+// done, it returns any other delivery, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
 	var d api.Delivery
 	ok, looked := false, 0

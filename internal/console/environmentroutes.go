@@ -114,8 +114,8 @@ type probed struct {
 	failed bool
 }
 
-// probe answers 200 if all checks returned by ask are OK, otherwise 503. It lists the failed checks, or all with
-// ?verbose. The checks of /livez never involve the queue or the app, since a restart would not fix those.
+// probe answers 200 if all checks are OK, otherwise 503. It lists failed checks, or all with ?verbose. /livez does
+// not check the queue or the app, since a restart would not fix those.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := all(ask)
@@ -149,8 +149,8 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit)}, nil
 }
 
-// getOutcome returns the latest delivery of a message. With ?wait it waits for the first one to finish, and then
-// falls back to the delivery in progress or 404.
+// getOutcome returns the latest delivery of a message. With ?wait it waits for one to finish, else returns one in
+// progress or 404.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
@@ -188,7 +188,7 @@ func (e *environmentRoutes) resume(c *call) (api.Paused, error) {
 	return api.Paused{Paused: false}, conflict(e.opts.Receiving.Resume(c.name))
 }
 
-// drain starts a drain and waits for it. It answers 200 when drained, 202 if the drain is still in progress.
+// drain answers 200 when drained, 202 while the drain is still in progress.
 func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
 	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {
@@ -197,8 +197,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain is a drain for platform hooks, which can only send a path. It returns once no work is in flight, or after
-// ?wait.
+// hookDrain is for platform hooks, which can only send a path. It returns after the drain or ?wait.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -217,8 +216,8 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 	return api.Drained{Drained: true}, err
 }
 
-// deploy answers after the deployment: 200 on success, when the previous version has stopped, 422 if it failed, 409
-// if it could not start. The deployment continues if the caller disconnects.
+// deploy answers 200 when the previous version has stopped, 422 if the deployment failed, 409 if it could not start.
+// The deployment continues if the caller disconnects.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",

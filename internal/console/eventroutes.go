@@ -25,8 +25,8 @@ type History struct {
 	Lines  *eventlog.Lines
 }
 
-// events returns the newest events, newest first, or with ?after those following an ID, oldest first. A caller that
-// accepts an event stream receives new events, or those following Last-Event-ID or ?after.
+// events returns the newest events first, or with ?after those following an ID, oldest first. A stream continues
+// after Last-Event-ID or ?after, or starts with the next event.
 func (h *History) events(c *call) (any, error) {
 	values := c.query
 	q := eventlog.Query{Match: values.Get("match")}

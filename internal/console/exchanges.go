@@ -24,8 +24,8 @@ type exchanges struct {
 	bytes int
 }
 
-// RecordExchanges records exchanges for at most five minutes and returns the end of the recording. Starting a new
-// recording discards the exchanges of a previous one; extending one keeps them.
+// RecordExchanges records for at most five minutes and returns the end. A new recording discards previous exchanges;
+// extending one keeps them.
 func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	x := &ds.exchanges
 	x.mu.Lock()

@@ -16,8 +16,7 @@ import (
 // Options configure a [Server]. The zero value only serves health.
 type Options struct {
 	Environment, Version string // name of the environment, version of tendril
-	// Status returns the state known only to the environment, such as workers and app. The server adds name, version,
-	// process ID, queues, problems and checks. It may be nil.
+	// Status returns state known only to the environment, such as workers and app. It may be nil.
 	Status   func() api.Status
 	Settings Settings
 	Probes   Probes
@@ -27,9 +26,9 @@ type Options struct {
 	// server closes, not with the request. A failed deployment returns a [*api.DeployError]; an [*api.Error] is
 	// passed to the caller; any other error means that nothing was started. Nil means that the process runs no app.
 	Deploy func(ctx context.Context, path string) (api.DeployResult, error)
-	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy;
-	// a
-	// [*periodic.Error] describes an invalid task file. Nil means that there is nothing to reload.
+	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy,
+	// and
+	// [*periodic.Error] for an invalid task file. It may be nil.
 	Reload    func(ctx context.Context) (api.ReloadResult, error)
 	Versions  VersionOptions
 	Handlers  Handlers
@@ -89,8 +88,8 @@ type Settings struct {
 	Examine func(ctx context.Context) doctor.Examination
 	// Configuration returns all options in force and where they can be changed.
 	Configuration func() api.Configuration
-	// PreviewChange returns the effect of a change to the settings file. ChangeSettings also writes the file and
-	// applies the change where that needs no restart. After an [*api.Error] nothing has changed.
+	// PreviewChange returns the effect of a change to the settings file. ChangeSettings makes it and applies it if
+	// possible without a restart. After an error nothing has changed.
 	PreviewChange func(change api.SettingsChange) (api.SettingsPreview, error)
 	// ChangeScope returns the scope needed for a change, based on the names of its options alone.
 	ChangeScope    func(change api.SettingsChange) string

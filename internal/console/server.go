@@ -56,8 +56,8 @@ func New(opts *Options) *Server {
 	return s
 }
 
-// Close ends all waiting requests, so that they do not delay the shutdown of the HTTP server. It may be called
-// repeatedly. Later requests are still answered, without waiting.
+// Close ends all waits, so that they do not delay the shutdown of the HTTP server. Later requests are answered
+// without waiting.
 func (s *Server) Close() { s.close() }
 
 func (s *Server) routes() []route {
@@ -180,8 +180,8 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
-// admit refuses requests that address another host or were sent by a browser for another site's page. The host is
-// checked first, because a page whose DNS name points to this machine passes the cross-origin check.
+// admit refuses requests for other hosts and from other sites' pages. The host is checked first, because after DNS
+// rebinding the cross-origin check passes.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
 		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
@@ -208,8 +208,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isOwnAddress reports whether the Host is the IP address at which the request arrived, as in a cluster's probes. A
-// page whose DNS name points here sends a name instead.
+// isOwnAddress reports whether the Host is the IP address of the connection, as in a cluster's probes. After DNS
+// rebinding it is a name.
 func isOwnAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {

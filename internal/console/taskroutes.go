@@ -23,8 +23,7 @@ func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	return st, nil
 }
 
-// history returns the runs of all tasks, or of the task in the path. A removed task is known as long as its runs are
-// remembered.
+// history returns the runs of all tasks or of one, which may have been removed.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {

@@ -125,8 +125,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts rereads the settings with different ports if the default ones are in use, for example by another
-// environment. If this environment is already running it does nothing; startup reports that.
+// TakeFreePorts rereads the settings with other ports if the default ones are in use. If this environment is already
+// running, it does nothing, because startup reports that.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil

@@ -71,8 +71,8 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// LookInto opens a folder or archive for inspection. An archive is unpacked into a temporary folder, which is removed
-// at the end of the command. Output refers to it by the archive's name.
+// LookInto opens a folder or archive for inspection. An archive is unpacked until the end of the command, and output
+// refers to it by its own name.
 func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)

@@ -55,8 +55,8 @@ func reportPlain(w io.Writer, lines int) {
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// lineBufferMost limits the backlog. It holds some 14,000 lines: more than a second at ten thousand lines per
-	// second, and minutes at default verbosity.
+	// lineBufferMost holds some 14,000 lines: over a second at ten thousand lines per second, minutes at default
+	// verbosity.
 	lineBufferMost = 4 << 20
 	// lineBufferPatience limits the wait for readers at exit.
 	lineBufferPatience = time.Second
@@ -180,7 +180,7 @@ func (b *lineBuffer) reportLeftOut() {
 }
 
 // Close flushes the buffer and makes later writes immediate. The returned channel is closed when everything has been
-// written, which never happens if the reader is stuck.
+// written.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// Verb returns the RunE of a command that uses a running environment or Amazon SQS. SIGINT and SIGTERM cancel its
-// context, so that it can release messages. Errors get an exit status and hints.
+// Verb returns the RunE of a command. SIGINT and SIGTERM cancel its context, so that it can release messages. Errors
+// get an exit status and hints.
 func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
