@@ -41,9 +41,9 @@ type KeyPair struct {
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
 	// Queues limits the pair to the named queues; empty means every queue.
-	Queues []string `json:"queues,omitempty"`
-	// Expires is zero if the pair never expires.
+	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`
+	// Expires is zero if the pair never expires.
 	Expires time.Time `json:"expires,omitzero"`
 }
 

@@ -13,7 +13,6 @@ import (
 // Policy has no statements.
 type Policy struct{ statements []statement }
 
-// statement is one statement of a policy. A list with one element may be written as a plain string.
 type statement struct {
 	Sid, Effect                          string
 	Principal                            principal
@@ -164,7 +163,6 @@ func conditionHolds(operator, key string, values texts, r request) (holds, evalu
 	return false, false
 }
 
-// parseRange parses a CIDR range or a single address.
 func parseRange(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Prefix(addr.BitLen())
@@ -225,7 +223,6 @@ func (s *statement) means(principal string, r request) bool {
 		(principal == r.account || principal == root) && (s.Effect == "Deny" || r.principal == root)
 }
 
-// match compares text with a pattern, in which "*" matches any text and "?" one character.
 func match(pattern, text string) bool {
 	star, from := -1, 0
 	p, t := 0, 0

@@ -230,7 +230,6 @@ func escape(text string) string {
 	return b.String()
 }
 
-// same compares two secrets in constant time.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 func bodySum(body []byte) string {

@@ -26,7 +26,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// record displays a delivery, and stores failures and successes after failures.
+// record displays a delivery. It stores failures, and successes that follow failures.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()

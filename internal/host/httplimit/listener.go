@@ -207,7 +207,6 @@ func (l *listener) count(conn net.Conn, more int) {
 	}
 }
 
-// peerOf returns the address of the connection's machine, and false for the local machine.
 func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	from, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -217,7 +216,6 @@ func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	return peer, !peer.IsLoopback()
 }
 
-// add registers a connection, which is idle until its first request.
 func (l *listener) add(conn net.Conn) *connection {
 	c := &connection{Conn: conn, since: time.Now()}
 	l.mu.Lock()

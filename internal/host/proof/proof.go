@@ -146,7 +146,6 @@ func mac(secret, who, nonce, address string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// local returns the address at which the server received a request.
 func local(r *http.Request) string {
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {

@@ -147,7 +147,6 @@ func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) 
 	return p, true
 }
 
-// readTimeout returns the shortest proxy_read_timeout in an nginx file and its line, or 0.
 func readTimeout(path string) (shortest time.Duration, line int) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -165,7 +165,6 @@ func (q *queueExamination) redrive() {
 	}
 }
 
-// deadName returns the name or ARN of the dead-letter queue that tendril would create for a queue.
 func deadName(name string) string {
 	base, fifo := strings.CutSuffix(name, ".fifo")
 	if fifo {

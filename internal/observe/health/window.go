@@ -42,7 +42,6 @@ func ClassOf(status int) Class {
 	return Other
 }
 
-// counts are numbers of deliveries by class.
 type counts [classes]int64
 
 func (c counts) total() (n int64) {

@@ -32,7 +32,6 @@ func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
 }
 
-// observingHandler passes records to the printing handler and to an observer.
 type observingHandler struct {
 	slog.Handler
 	text     textHandler // collects attributes, prints nothing
@@ -70,7 +69,6 @@ func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error
 	return err
 }
 
-// fieldsOf converts a record's attributes to an event's fields.
 func fieldsOf(attrs []slog.Attr) map[string]string {
 	fields := map[string]string{}
 	for _, a := range attrs {

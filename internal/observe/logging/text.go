@@ -29,7 +29,6 @@ type printer struct {
 	buf   bytes.Buffer
 }
 
-// print writes the text appended by write and a line feed in one call.
 func (p *printer) print(write func(b *bytes.Buffer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +147,6 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-// appendFlat appends an attribute, or the members of a group with prefixed keys.
 func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	value := a.Value.Resolve()
 	if value.Kind() != slog.KindGroup {

@@ -188,7 +188,6 @@ func (l *level) addQueue(name string) {
 	l.traffic[name] = q
 }
 
-// add adds a sample that ends at a time to its period.
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
 	switch {

@@ -84,7 +84,6 @@ type samples struct {
 	out       chan<- prometheus.Metric
 }
 
-// send sends one value, or drops it if its labels are invalid.
 func (s samples) send(name string, value float64, labels ...string) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(name, "_total") {

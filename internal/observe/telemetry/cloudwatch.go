@@ -155,7 +155,6 @@ func nextInterval(intervalEnd, now time.Time, interval time.Duration) time.Time 
 	return intervalEnd.Add((now.Sub(intervalEnd)/interval + 1) * interval)
 }
 
-// sleepUntil returns false if ctx is done first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

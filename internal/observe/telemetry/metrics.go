@@ -2,7 +2,6 @@ package telemetry
 
 type labels = []string
 
-// countedMetrics are counted by event listeners.
 func countedMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_messages_received_total", "counter", labels{"queue"},
@@ -70,7 +69,6 @@ func countedMetrics() []metricInfo {
 	}
 }
 
-// readMetrics are read from [Sources].
 func readMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_inflight", "gauge", labels{"queue", "target"}, "Deliveries in work now."},

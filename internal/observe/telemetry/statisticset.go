@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// add adds the values of another set of the same metric.
 func add(d, o *aws.Datum) {
 	if d.Samples == 0 {
 		d.Minimum = o.Minimum

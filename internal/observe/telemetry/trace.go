@@ -96,7 +96,6 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-// worst returns the first unsuccessful result of a batch of n.
 func worst(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {
