@@ -117,7 +117,7 @@ func (p *policyMaker) schedule(queues []string) {
 	for _, reference := range queues {
 		q := *first
 		if reference != "" {
-			q = config.QueueSettings{Name: nameOf(reference), URL: first.URL}
+			q = config.QueueSettings{Name: reference[strings.LastIndexAny(reference, ":/")+1:], URL: first.URL}
 			if strings.Contains(reference, ":") {
 				q.URL = reference
 			}
@@ -252,5 +252,3 @@ func partitionOf(region string) string {
 	}
 	return "aws"
 }
-
-func nameOf(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }

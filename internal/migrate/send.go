@@ -133,7 +133,7 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
 		// The original ID would deduplicate messages that were sent more than five minutes apart.
-		out.DedupID = dedupID(it.ID)
+		out.DedupID = "migrate-" + it.ID
 		return out
 	}
 
@@ -154,8 +154,6 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	out.Delay = &wait // even 0, because the destination may have a default delay
 	return out
 }
-
-func dedupID(id string) string { return "migrate-" + id }
 
 // settleUncertain determines the outcome of messages sent longer ago than the deduplication interval. It returns the
 // messages to send.

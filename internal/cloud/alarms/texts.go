@@ -15,7 +15,7 @@ func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	for i := range s.Alarms {
 		a := &s.Alarms[i]
-		resources[alarmResource(s.shortName(a.Name), resources)] = map[string]any{
+		resources[alarmResource(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)] = map[string]any{
 			"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
 	}
 	if s.Dashboard != "" {
@@ -33,8 +33,6 @@ func (s *Set) CloudFormation() (string, error) {
 	})
 	return text.String(), err
 }
-
-func (s *Set) shortName(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
 
 func templateProperties(a *aws.Alarm) map[string]any {
 	p := map[string]any{
