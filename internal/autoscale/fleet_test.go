@@ -139,7 +139,6 @@ func TestProtectionIsRenewed(t *testing.T) {
 	})
 }
 
-// Only protection that may have been set is removed at the end.
 func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

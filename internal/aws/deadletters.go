@@ -28,8 +28,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, with
-// receives left.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive, or with receives left if last
+// is false.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last

@@ -56,7 +56,8 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks excludes the error for a second task, for which SQS documents the same code.
+// hasNoMoveTasks reports whether the server does not support move tasks. SQS documents the same error code for a
+// second running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {

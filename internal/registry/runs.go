@@ -289,7 +289,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the reasons of paused tasks by task.
+// Paused returns the paused tasks with their reasons.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

@@ -36,7 +36,7 @@ type Record struct {
 	Key  string
 	// Version is new for each change, or "" for kinds of records that are compared by all fields.
 	Version string
-	// Fields is nil for a record that is not stored, and never modified.
+	// Fields is nil for a missing record and must not be modified.
 	Fields Fields
 	// Expires is the time after which the store may delete the record; zero means never.
 	Expires time.Time

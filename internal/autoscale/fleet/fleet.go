@@ -158,7 +158,7 @@ type serviceTasks struct {
 	none       bool            // task without a service
 }
 
-// count returns the number of running tasks, 1 without a service.
+// count returns the number of running tasks, or 1 without a service.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)

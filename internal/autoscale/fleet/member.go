@@ -236,7 +236,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service, 1 without a group.
+// count returns the number of instances in service, or 1 without a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group, settled, why := m.group, m.settled, m.why

@@ -27,7 +27,7 @@ type Place struct {
 	Group string
 	// ECS service, or "".
 	Cluster, Service string
-	// ScaledBy already controls the number of instances; may be "".
+	// ScaledBy is the service or policy that already controls the number of instances, or "".
 	ScaledBy string
 }
 

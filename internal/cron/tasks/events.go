@@ -41,7 +41,7 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	}
 }
 
-// reasons returns the reasons of paused tasks.
+// schedulerEvents returns the scheduler's listeners. reasons returns the paused tasks with their reasons.
 func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {

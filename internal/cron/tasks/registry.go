@@ -41,7 +41,7 @@ type runRegistry interface {
 type PauseStore interface {
 	// SetPaused pauses or resumes a task. reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	// Paused returns the reasons of paused tasks by task.
+	// Paused returns the paused tasks with their reasons.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
