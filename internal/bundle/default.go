@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// conclude determines how an Elastic Beanstalk platform would start the app.
-func (r *reader) conclude() {
+// detectDefault determines how an Elastic Beanstalk platform would start the app.
+func (r *reader) detectDefault() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
 		return
@@ -154,8 +154,8 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// namePythonSettings reports Python settings without effect: they apply only to an app without a Procfile.
-func (r *reader) namePythonSettings() {
+// reportPythonSettings reports Python settings without effect: they apply only to an app without a Procfile.
+func (r *reader) reportPythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {
 			continue

@@ -25,12 +25,12 @@ func (r *reader) readPlatform() error {
 				return err
 			}
 		}
-		r.strayStages(path.Join(platformName, kind.name))
+		r.reportStrayStages(path.Join(platformName, kind.name))
 	}
-	return r.nameInPlatform()
+	return r.reportInPlatform()
 }
 
-func (r *reader) nameInPlatform() error {
+func (r *reader) reportInPlatform() error {
 	entries, err := readDir(filepath.Join(r.dir, platformName))
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", platformName, err)
@@ -49,8 +49,8 @@ func (r *reader) nameInPlatform() error {
 	return nil
 }
 
-// strayStages reports folders such as "pre-build".
-func (r *reader) strayStages(below string) {
+// reportStrayStages reports folders such as "pre-build".
+func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {

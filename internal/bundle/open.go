@@ -119,13 +119,13 @@ func (r *reader) read() error {
 
 	asGiven := *r.bundle // for messages
 	asGiven.Dir = r.dir
-	r.problems = append(r.problems, asGiven.lookAtPrograms("").refused...)
-	r.nameUnread()
+	r.problems = append(r.problems, asGiven.checkPrograms("").refused...)
+	r.reportUnread()
 	if !r.has(procfileName) {
-		r.conclude()
+		r.detectDefault()
 	}
 
-	r.namePythonSettings()
+	r.reportPythonSettings()
 	slices.SortStableFunc(r.bundle.Unsupported, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})

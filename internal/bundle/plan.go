@@ -84,7 +84,8 @@ func (b *Bundle) commandStep(c *Command) Step {
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands ignores the positions of container commands in .ebextensions.
+// SameCommands reports whether two bundles have the same container commands, ignoring their positions in
+// .ebextensions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }

@@ -18,7 +18,7 @@ import (
 // far as can be determined without running anything. paths is their PATH; may be "". Programs that an earlier step
 // may install are not reported. linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
-	m := b.lookAtPrograms(paths)
+	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
 		for _, place := range m.getConfig {
 			m.found = append(m.found, Problem{Where: place, Text: "there is no program " + GetConfig + " on this machine",
@@ -41,10 +41,10 @@ func (b *Bundle) NamesGetConfig() bool {
 			return true
 		}
 	}
-	return len(b.lookAtPrograms("").getConfig) > 0
+	return len(b.checkPrograms("").getConfig) > 0
 }
 
-func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
+func (b *Bundle) checkPrograms(path string) *missingPrograms {
 	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), seen: map[string]bool{}}
 	for _, s := range b.Plan() {
 		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
@@ -71,13 +71,13 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 	for _, h := range b.ConfigHooks {
 		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
 		data, _ := readFile(file, maxDocument) // an unreadable hook fails when it runs
-		m.lookForGetConfig(file, 1, string(data))
+		m.findGetConfig(file, 1, string(data))
 	}
 
 	return m
 }
 
-func (m *missingPrograms) lookForGetConfig(file string, line int, text string) {
+func (m *missingPrograms) findGetConfig(file string, line int, text string) {
 	before, _, found := strings.Cut(text, GetConfig)
 	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
 	if found && !slices.Contains(m.getConfig, place) {
@@ -109,7 +109,7 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	below, err := filepath.Rel(m.dir, s.Dir)
 	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
 		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
-	m.lookForGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
+	m.findGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
 	if s.Shell != "" {
 		m.script(file, s.Line, s.Shell)
 	} else {
@@ -131,7 +131,7 @@ func (m *missingPrograms) see(words []string) {
 // hook checks a hook's interpreter, and a shell script's programs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
-	m.lookForGetConfig(file, 1, string(data))
+	m.findGetConfig(file, 1, string(data))
 	line, script := shebang(data)
 	if err != nil || !script && len(argv) == 1 {
 		return // a binary program
@@ -179,7 +179,7 @@ var (
 
 // script checks the first program of each line that certainly runs. It stops at syntax that only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
-	m.lookForGetConfig(file, line, text)
+	m.findGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
 		known = append(known, f[1])
@@ -333,7 +333,7 @@ func (m *missingPrograms) begin(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails when it runs
 	script := *m
 	script.line = 0
-	script.lookForGetConfig(m.at(name), 1, string(data))
+	script.findGetConfig(m.at(name), 1, string(data))
 	m.getConfig = script.getConfig
 	return data
 }

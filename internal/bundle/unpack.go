@@ -12,9 +12,9 @@ import (
 // freeBytes may be written regardless of the ratio: small archives of empty files are not bombs.
 const freeBytes = 16 << 20
 
-// Unpack writes a zip archive to the new folder dir, all or nothing. The parent of dir must exist. If dir exists, the
-// error wraps fs.ErrExist. Files get mode 0640, or 0750 if they are executable, and folders 0750. Owners, times and
-// setuid bits are not preserved. Hooks become executable and get LF line breaks, as on Elastic Beanstalk. Links
+// Unpack unpacks a zip archive into the new folder dir, all or nothing. The parent of dir must exist. If dir exists,
+// the error wraps fs.ErrExist. Files get mode 0640, or 0750 if they are executable, and folders 0750. Owners, times
+// and setuid bits are not preserved. Hooks become executable and get LF line breaks, as on Elastic Beanstalk. Links
 // within the folder are preserved. The error is an [*invalidError] with up to ten problems if the archive is invalid.
 // The files are not synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
@@ -44,7 +44,7 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole lets fill write to a hidden folder with what in its name, and then renames it to dir.
+// makeWhole calls fill with a hidden folder, whose name contains what, and then renames that folder to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {

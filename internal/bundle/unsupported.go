@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// nameUnread reports files that only Elastic Beanstalk reads, and misspelled ones.
-func (r *reader) nameUnread() {
+// reportUnread reports files that only Elastic Beanstalk reads, and misspelled ones.
+func (r *reader) reportUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
 		if what := meaning(name); what != "" {
@@ -20,7 +20,7 @@ func (r *reader) nameUnread() {
 			r.nestedExtensions(name)
 		}
 	}
-	r.namePackages()
+	r.reportPackages()
 }
 
 // Elastic Beanstalk reads configuration files in any subfolder.
@@ -79,8 +79,8 @@ func packageLists() []packageList {
 	}
 }
 
-// namePackages reports lists that neither the Buildfile nor a hook installs.
-func (r *reader) namePackages() {
+// reportPackages reports lists that neither the Buildfile nor a hook installs.
+func (r *reader) reportPackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
 		if !r.has(l.file) || slices.ContainsFunc(lines, l.installedBy) {

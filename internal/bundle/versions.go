@@ -128,7 +128,7 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// CloseVersions restricts all versions in the data directory to their owner. No app may run from one.
+// CloseVersions restricts all versions in the data directory to their owner. No app may be running from one.
 func CloseVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)

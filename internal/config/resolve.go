@@ -94,7 +94,7 @@ func resolveQueue(l *loader, i int, backend string) {
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
 	queue := l.ofQueue(&s)
 	if i < len(l.ownSettings) {
-		takeOwn(queue, l.ownSettings[i])
+		applyOwnSettings(queue, l.ownSettings[i])
 	}
 
 	placeQueue(queue)
@@ -110,8 +110,8 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// takeOwn applies a queue's own settings, which are already valid. Its own destination replaces the common one.
-func takeOwn(l *loader, own []assignment) {
+// applyOwnSettings applies a queue's own settings, which are already valid. Its own destination replaces the common one.
+func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
 		case "target", "function", "lambda":

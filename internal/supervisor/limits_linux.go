@@ -28,7 +28,7 @@ func limitNumbers() map[string]int {
 	}
 }
 
-// The process must wait behind its start barrier.
+// setLimit sets a limit of a process that waits behind its start barrier.
 func setLimit(pid int, l rlimit, user *identity) error {
 	resource := limitNumbers()[l.name]
 	set := func() error { return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil) }
@@ -64,7 +64,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// Package unix would change all threads.
+// setRealIDs changes this thread only; package unix would change all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

@@ -143,7 +143,7 @@ func NewLogFolder(dir string) (*LogFolder, error) {
 	return &LogFolder{dir: dir, files: map[string]*logFile{}}, nil
 }
 
-// Line is an [Options.Output].
+// Line writes one line. It can be used as [Options.Output].
 func (f *LogFolder) Line(process, stream string, line []byte) {
 	if file := f.file(process + "." + stream + ".log"); file != nil {
 		file.write(append(line[:len(line):len(line)], '\n'))

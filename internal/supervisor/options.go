@@ -25,8 +25,8 @@ type Options struct {
 	// The exit does not count, and the process is restarted after RestartMin. Excused must return soon and must not
 	// call blocking methods; may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the interval of attempts to revive a process that was given up. It has recovered after running
-	// for RestartWindow. 0 disables attempts.
+	// RetryAfter is the interval of attempts to revive a process that was given up. The process has recovered once it
+	// has run for RestartWindow. 0 disables attempts.
 	RetryAfter time.Duration
 
 	// ReadyInterval is the interval of checks of a process that is not ready; 0 means 100 ms. Ten seconds after the

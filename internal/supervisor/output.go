@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// Lines that can wait for the sink.
+	// outputBuffer is the number of lines that can wait for the sink.
 	outputBuffer = 256
-	// A full buffer blocks a process, like any slow reader of a pipe, before lines are dropped.
+	// stallPatience is how long a full buffer blocks the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond
 	// A long stack trace is not excess output.
 	burstSeconds = 5

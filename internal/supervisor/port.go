@@ -17,7 +17,8 @@ const (
 	portInterval = 100 * time.Millisecond
 )
 
-// [FreePort] chooses above the ports of well-known services and below the ephemeral ports, so that no outgoing connection takes the port before the app does.
+// The range of [FreePort] is above the ports of well-known services and below the ephemeral ports, so that no
+// outgoing connection takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a currently free port, 20000 to 29999.

@@ -85,8 +85,8 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc uses the same process numbers as system calls. It may be that of another
-// namespace.
+// seesItself reports whether /proc uses the same process numbers as system calls. In a container, /proc may belong to
+// another namespace.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())

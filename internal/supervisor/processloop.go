@@ -88,8 +88,8 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// startAnew returns the result of the start. over is closed when the loop has ended.
-func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error {
+// requestRestart returns the result of the start. over is closed when the loop has ended.
+func (l *processLoop) requestRestart(ctx context.Context, over <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
 	case l.asked <- started:

@@ -33,7 +33,7 @@ type child struct {
 	owns func(net.Conn) bool
 }
 
-// empty reports whether no member except the leader is alive.
+// An emptier reports whether no member except the leader is alive.
 type emptier interface{ empty() bool }
 
 // group is a process with its descendants. The leader is not reaped before reap, so its number is not reused.

@@ -13,7 +13,7 @@ const (
 	unhealthyAfter = 2
 	// recheckInterval is the interval after a failed check.
 	recheckInterval = time.Second
-	// New processes are checked at the short interval.
+	// eagerFor is the time after a start with checks at the short interval.
 	eagerFor = 10 * time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Runner starts processes without restarts, ports and checks. Descendants that outlive a process belong to the
+// Runner starts processes, but does not restart or check them. Descendants that outlive a process belong to the
 // runner. It is safe for concurrent use.
 type Runner struct {
 	host *host

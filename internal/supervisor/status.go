@@ -40,7 +40,7 @@ type Status struct {
 	PID int
 	// Since is the start of State; may be zero.
 	Since time.Time
-	// Restarts omits the first start and requested ones.
+	// Restarts counts the starts after the first, except requested ones.
 	Restarts int
 	// Ready reports whether the process passed its check. Reason explains why not; may be "".
 	Ready  bool
@@ -55,7 +55,7 @@ type Status struct {
 type Exit struct {
 	// Code is 0 to 255; -1 if a signal ended the process or it never started.
 	Code int
-	// Signal is "SIGKILL", for example, or "".
+	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
 	Signal string
 	// Missing names a program or file of the command that does not exist; may be "".
 	Missing string
@@ -96,8 +96,8 @@ func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// With a state, the process has exited despite any error: the error repeats the state, or means that another program
-// kept the output open.
+// exitOf converts the result of Wait. If there is a state, the process has exited even if err is set: another program
+// may have kept its output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {

@@ -153,7 +153,6 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(alive, ", "))
 }
 
-// The processes are being stopped.
 var errStopped = errors.New("the processes are being stopped")
 
 // Restart stops a process and immediately starts it again, even if it was waiting or given up. It returns the result
@@ -161,7 +160,7 @@ var errStopped = errors.New("the processes are being stopped")
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
-			return l.startAnew(ctx, s.done)
+			return l.requestRestart(ctx, s.done)
 		}
 	}
 	return fmt.Errorf("there is no process %q", process)

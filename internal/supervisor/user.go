@@ -56,7 +56,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User].
+// IDsOf returns the user ID and primary group ID of a [Process.User]; tendril's own for "".
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {

@@ -49,9 +49,7 @@ func removeLeftovers() {
 }
 
 var (
-	// The folder belongs to another process or user.
 	errNotOurs = errors.New("the folder belongs to another process or user")
-	// The file system cannot lock folders.
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 

@@ -140,7 +140,7 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place renames a temporary file, so that other programs never see a partial one.
+// place writes to a temporary file and renames it, so that other programs never see a partial file.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -23,7 +23,7 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	return changedIf(did), nil
 }
 
-// Any version satisfies "".
+// installOne accepts any installed version if version is "".
 func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
 	switch p.Manager {
 	case "rpm":

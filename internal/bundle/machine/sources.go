@@ -297,7 +297,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file renames a temporary file, unless the same file exists.
+// file writes to a temporary file and renames it, unless an identical file exists.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
