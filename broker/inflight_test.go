@@ -92,7 +92,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// It is received until its maximum, with growing counts, however soon after each receive the process is killed.
+// The message is received up to its maximum receive count, however soon after each receive the process is killed.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {

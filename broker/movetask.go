@@ -86,7 +86,7 @@ type moveHandle struct {
 	SourceARN string `json:"sourceArn"`
 }
 
-// ErrMoveRunning is wrapped by the error if the source already has a running task.
+// ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another task of the source queue is running")
 
 // errMoveRunning has the code and text recorded from SQS; the AWS documentation names UnsupportedOperation.

@@ -9,7 +9,7 @@ import (
 // write. If the process is killed first, the receive counts through its mark, and the message is visible at once.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is the delay after a failed write.
+// storeAgainAfter is the delay before receives are stored again after a failed write.
 const storeAgainAfter = time.Second
 
 type unstoredReceives struct {
@@ -84,7 +84,7 @@ func (q *liveQueue) submitReceives(last int64) error {
 	return err
 }
 
-// receiptRow is a row in receipts, by receiptColumns.
+// receiptRow is a row of receipts in the order of receiptColumns.
 type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`

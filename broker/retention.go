@@ -11,7 +11,7 @@ const (
 type retention struct {
 	sweptTo  int64 // used by the writer: all messages up to this key were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // for the next sweep, by its stamp
+	alarm    alarm // for the next sweep; set by stamp
 }
 
 // watchRetention schedules a sweep for a message sent at a stamp. The lock is held.

@@ -28,7 +28,7 @@ func newTx(c *conn) *tx {
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// harmless if SQLite has already rolled back
+			// This fails harmlessly if SQLite has already rolled back.
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)

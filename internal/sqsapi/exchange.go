@@ -59,8 +59,8 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 			quote(encoding))
 	}
 	if len(x.r.TransferEncoding) > 0 {
-		// net/http drops a Content-Length beside it. The request may have been smuggled through a proxy, so close the
-		// connection after it (RFC 9112, section 6.1).
+		// net/http drops the Content-Length of a chunked request. Since the request may have been smuggled through a
+		// proxy, close the connection after it (RFC 9112, section 6.1).
 		x.w.Header().Set("Connection", "close")
 	}
 

@@ -22,7 +22,7 @@ func TestServerLimits(t *testing.T) {
 	}
 }
 
-// net/http drops a Content-Length beside it, which may hide a second request.
+// net/http drops the Content-Length of a chunked request, which may hide a second request.
 func TestConnectionOfAChunkedRequestIsClosed(t *testing.T) {
 	t.Parallel()
 	address := strings.TrimPrefix(newServer(t, newHandler(t, nil)), "http://")
