@@ -64,7 +64,8 @@ func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // Probe probes the target.
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch delivers several messages at once. A failure only holds up later messages of its FIFO group.
+// DeliverBatch delivers several messages at once. A message that cannot be sent only holds up later messages of its
+// FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions are the local Lambda functions by command, for use by one goroutine.
+// Functions are the local Lambda functions by command. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }

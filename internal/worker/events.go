@@ -62,7 +62,7 @@ type Received struct {
 type PollFailed struct {
 	Err      error
 	Failures int // consecutive
-	// Permanent: the queue refused and an operator has to act. The worker keeps retrying slowly.
+	// Permanent is true if the queue refused and an operator has to act. The worker keeps retrying slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
@@ -94,7 +94,7 @@ type Settled struct {
 	ReceiveCount, Attempt int
 	// ReceivesHere is the redrive policy's count of receives in this queue; 0 if unknown.
 	ReceivesHere int
-	// From [queue.Result]:
+	// These fields, and Unsent, come from the [queue.Result].
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -107,11 +107,11 @@ type Settled struct {
 	Duration, Wait, Held time.Duration
 	// NextRetry is when the message should become visible again; zero if done.
 	NextRetry time.Time
-	// Late: the receipt had lapsed, so another worker may hold the message.
+	// Late is true if the receipt had lapsed, so another worker may hold the message.
 	Late    bool
 	Aborted bool // cancelled by the end of Run
 	Unsent  bool
-	// DeadLettering: the message is now sent to the dead-letter queue.
+	// DeadLettering is true if the message is now sent to the dead-letter queue.
 	DeadLettering bool
 }
 
@@ -131,7 +131,7 @@ type Postponed struct {
 	Kept        bool   // false if returned to the queue
 	// For is the time until the next delivery; 0 if returned or waiting for its FIFO group.
 	For time.Duration
-	// Throttled: the target refused for now, with Status if it responded.
+	// Throttled is true if the target refused for now, with Status if it responded.
 	Throttled bool
 	Status    int
 	Duration  time.Duration // of the delivery
@@ -147,9 +147,9 @@ type Deleted struct {
 type DeleteFailed struct {
 	ID  string
 	Err error
-	// Final: the delete is not retried, but the success is remembered.
+	// Final is true if the delete is not retried. The success is remembered.
 	Final bool
-	// DeadLetter: the message was dead-lettered, and may arrive there twice.
+	// DeadLetter is true if the message was dead-lettered. It may arrive there twice.
 	DeadLetter bool
 }
 
@@ -164,7 +164,7 @@ type ChangeFailed struct {
 	ID   string
 	Kind string // "extend", "retry" (the delay after a failure) or "give back"
 	Err  error
-	// Final: the change is not retried.
+	// Final is true if the change is not retried.
 	Final bool
 }
 
@@ -174,7 +174,7 @@ type Returned struct{ Messages int }
 // VisibilityExpired is one receipt that expired while held.
 type VisibilityExpired struct {
 	ID string
-	// InWork: the message was being delivered. Otherwise it is dropped unposted.
+	// InWork is true if the message was being delivered. Otherwise it is dropped unposted.
 	InWork bool
 }
 

@@ -75,7 +75,7 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time // possible time of its next receive
-	// urgent: those behind it may have used half of their receives.
+	// urgent is set if messages behind it may have used half of their receives.
 	urgent bool
 }
 

@@ -238,8 +238,8 @@ func (l *lane) prefetch(now time.Time) int {
 
 // backlog is an estimate of a queue's backlog.
 type backlog struct {
-	// known: a receive was answered. plenty: the last answer did not wait and had more than half of the messages
-	// requested. A known queue without plenty is a trickle. empty: no messages since emptyAt.
+	// A queue is known once a receive was answered. It has plenty if the last answer did not wait and had more than
+	// half of the messages requested; a known queue without plenty is a trickle. It is empty since emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
 	// fedAt is the last answer with messages. gaveUpAt is when a queue with plenty last seemed empty, gaveUpBefore
@@ -247,7 +247,7 @@ type backlog struct {
 	fedAt, gaveUpAt, gaveUpBefore time.Time
 	// oldest is the earliest possible send time of the next message; zero before the first answer.
 	oldest time.Time
-	// pollsEmpty: a whole long poll of this round was empty.
+	// pollsEmpty is set when a whole long poll of this round was empty.
 	pollsEmpty bool
 }
 

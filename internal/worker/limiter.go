@@ -18,7 +18,7 @@ const (
 // sharedLimiter is shared by the workers of a pool, so that the pool's order decides rather than the order of calls.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal nothing starts before askAt. onDone: ask when a delivery ends.
+	// After a refusal nothing starts before askAt, or before the next delivery ends if onDone is set.
 	askAt  time.Time
 	onDone bool
 	// changes counts events that invalidate an answer of Room.
@@ -31,7 +31,7 @@ type limiterState struct {
 	core   *core
 	pace   *pace
 
-	// limiting is a period of refusals until the latest one ends. It is over if none follows before calmAt.
+	// limiting is set during a period of refusals, which ends if none follows before calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time

@@ -34,12 +34,12 @@ type held struct {
 	// current visibility timeout.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
-	// changing: a visibility change is pending or in flight; following comes after it.
+	// changing is set while a visibility change is pending or in flight; following is the next one.
 	following *pending
 	changing  bool
-	// lapsed: the visibility has ended.
+	// lapsed is set when the visibility has ended.
 	lapsed bool
-	// extended: an extension was sent, so the queue may hide the message longer than its receive asked.
+	// extended is set when an extension was sent, so the queue may hide the message longer than its receive asked.
 	extended  bool
 	isExpired bool // past its retention
 
@@ -58,7 +58,7 @@ type held struct {
 	// permit is held by the first message of a batch. self is a batch of one.
 	permit uint64
 	self   [1]*held
-	// throttled: the target refused it. last: this is the last receive. dead: it failed then.
+	// throttled is set if the target refused the message, last if this is its last receive, dead if it failed then.
 	throttled, last, dead bool
 	// letter is for the dead-letter queue, by instruction or after the last receive.
 	letter      *queue.DeadLetter
@@ -151,7 +151,7 @@ type group struct {
 	active   int // neither waiting nor settled: one message or one batch
 	deleting int // part of active
 	waiting  []*held
-	// turning: all active messages are being deleted and others wait.
+	// turning is set while all active messages are being deleted and others wait.
 	turning bool
 }
 

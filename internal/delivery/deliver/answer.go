@@ -12,7 +12,7 @@ import (
 
 type protocol struct {
 	idle    time.Duration // maximum silence
-	success StatusSet     // their bodies must arrive completely
+	success StatusSet     // statuses with a body that must be complete
 	maxBody int           // bytes of a success body to read
 	keep    int           // bytes of any body to keep
 	headers bool          // keep all response headers
@@ -24,7 +24,7 @@ type answer struct {
 	sent     bool           // a byte of the request may have reached the app
 	started  bool           // a byte of the response was read
 	success  bool           // head has a success code
-	broken   bool           // the body of a success was incomplete
+	broken   bool           // the body of a success is incomplete
 	whole    bool           // the body was read completely
 	wanted   steering       // the app's instruction
 	problem  string         // why an instruction was ignored
@@ -122,8 +122,8 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead consumes a plain head of a success without instructions, and returns nil for any other. Most
-// responses are plain, and skip the slower parser.
+// takePlainHead consumes the head of a simple success, and returns nil for any other response. Most responses are
+// simple, and skip the slower parser.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -145,7 +145,7 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// parsePlainHead returns size 0 unless the head is plain: a common success, with only headers known to be irrelevant.
+// parsePlainHead returns size 0 unless the head is a common success with only headers known to be irrelevant.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	const version = "HTTP/1.1 "
 	line, rest, ok := bytes.Cut(text, crlf)

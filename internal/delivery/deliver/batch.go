@@ -23,7 +23,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// batchID returns an ID for the signature, always the same for the same messages.
+// batchID returns the ID for the signature of a batch. The same messages always get the same ID.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -32,7 +32,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures parses the failed messages of a success. Other text is ignored: many apps answer "OK".
+// readFailures reads the failed messages from a success response. Other text is ignored: many apps answer "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -50,8 +50,8 @@ func (p *content) readFailures(a *answer) (problem string) {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order, one by one if alone returns true and otherwise together. It returns one result
-// per message. deliver may return fewer results than messages; the rest is passed again.
+// InParts delivers messages in order: those for which alone returns true one by one, the others together. It returns
+// one result per message. If deliver returns fewer results than messages, the remaining messages are passed again.
 //
 // On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
 // not reach the target, the remaining messages are not sent.

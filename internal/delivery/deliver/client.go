@@ -28,7 +28,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient checks the options and does not connect yet.
+// NewClient returns a client. It checks the options, but does not connect yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -79,7 +79,7 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // only headers
+		p.body = "" // a scheduled run has no body
 	}
 	return c.deliver(ctx, &p)
 }
@@ -121,7 +121,7 @@ type scheduledRun struct {
 	target string
 }
 
-// runOf returns the scheduled run in m, or nil. It fails if the path is invalid.
+// runOf returns the scheduled run in m, or nil if it is an ordinary message. It fails if the path is invalid.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil

@@ -22,11 +22,11 @@ const (
 	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// maxAnswerBody limits a response body; connections with longer ones are closed.
+	// maxAnswerBody is how much of a response body is read. Connections with longer responses are closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how much of a failure is kept.
+	// answerRead is how much of an unsuccessful response is kept.
 	answerRead = 2 << 10
-	// drainTime limits reading the body of a failure, which cannot change the result.
+	// drainTime limits reading the body of an unsuccessful response, which cannot change the result.
 	drainTime = time.Second
 )
 
@@ -36,7 +36,7 @@ var (
 	errGarbled     = errors.New("the answer is not HTTP")
 )
 
-// isLate reports whether our deadline passed, rather than a network timeout.
+// isLate reports whether a deadline of the exchange passed, as opposed to a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // isTimeout reports any kind of timeout.
@@ -45,7 +45,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether the connection was closed, which may also cause a reset.
+// isClosed reports whether the peer closed the connection. A peer that has not read everything resets it.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -167,7 +167,7 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an idle connection is open and silent.
+// alive reports whether an idle connection is still open, and has nothing to read.
 func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
@@ -195,7 +195,7 @@ func newPeeker(c syscall.Conn) *peeker {
 	return p
 }
 
-// isQuiet may consume a byte, after which the connection must be closed.
+// isQuiet reports whether there is nothing to read. If there is, a byte is lost, so the connection must be closed.
 func (p *peeker) isQuiet() bool {
 	return p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
@@ -239,7 +239,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// Data read before is not a response.
+		// Nothing was sent, so whatever was read is not the response.
 		return answer{err: w.err}
 	}
 	return a
@@ -262,7 +262,8 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish waits for the end of writing, briefly if wait is set, and reports whether the whole request was written.
+// finish waits until writing has ended, for a short time if wait is set, and reports whether the whole request was
+// written.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

@@ -16,7 +16,7 @@ type dialer struct {
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil without TLS
-	files   *identity   // tls with files; may be nil
+	files   *identity   // updates tls from the certificate files; may be nil
 	event   func(Connected)
 }
 
@@ -47,7 +47,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a unix socket
 }
 
-// dial opens a connection, until end unless that is zero.
+// dial opens a connection. It gives up at end, unless that is zero.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 // exchangeBody limits the response body in an [Exchange].
 const exchangeBody = 16 << 10
 
-// Exchange is one POST and its response, without header values that may be secret.
+// Exchange is one POST and its response. Header values that may be secret are hidden.
 type Exchange struct {
 	// Head contains the request line and headers, without line ends.
 	Head []string
@@ -21,7 +21,7 @@ type Exchange struct {
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why there is no complete response.
+	// Err is why the response is incomplete; otherwise nil.
 	Err error
 }
 
@@ -36,7 +36,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders includes headers that the parser removed.
+// answerHeaders returns the response headers, including those that the parser removed.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {

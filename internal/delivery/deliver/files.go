@@ -21,12 +21,12 @@ type TLSFiles struct {
 	Cert, Key string
 }
 
-// expiryWarning is when a certificate is first reported before it expires.
+// expiryWarning is how long before its expiry a certificate is first reported.
 const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour
 
-// identity is a TLS configuration with the content of files.
+// identity is a TLS configuration with the certificates in files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config

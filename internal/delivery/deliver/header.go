@@ -13,11 +13,11 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is used for the number of dropped attributes.
+	// droppedName is the name of the header that counts dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead renders request heads, with constant parts prepared.
+// requestHead renders request heads. The constant parts are rendered once.
 type requestHead struct {
 	ordinary string          // from request line to path header
 	fixed    string          // common lines after the request line
@@ -76,8 +76,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders text attributes that are valid, unique and fit into room. A last header counts those that
-// were dropped or lost surrounding blanks.
+// appendAttributes renders text attributes as headers if they are valid, unique and fit into room. Attributes that
+// are dropped, or lose surrounding blanks, are counted in another header.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -106,13 +106,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether a is text and not the daemon's own.
+// isForwarded reports whether a is a text attribute and not one of the daemon's own.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated ignores case.
+// isRepeated reports whether an earlier attribute has this name, ignoring case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -139,7 +139,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField writes a header that must not be dropped: it is escaped and truncated instead.
+// appendField writes a header that must not be dropped. Invalid bytes are escaped and long values truncated.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -170,7 +170,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime writes at in UTC seconds; nothing for the zero time.
+// appendTime writes a time in UTC, or nothing if it is zero.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -179,7 +179,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt converts the queue's time format. The app may understand unknown formats.
+// scheduledAt converts the queue's time format. Unknown formats are passed on, because the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

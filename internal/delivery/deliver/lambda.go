@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxEvent is the limit of synchronous invocations.
+	// maxEvent is Lambda's limit for synchronous invocations: less than 6 MiB.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
 
-// Invoker invokes a function. It may also have a method Check(ctx) error that checks without running it whether that
-// is possible.
+// Invoker invokes a function. It may also have a method Check(ctx) error, which checks whether the function can be
+// run, without running it.
 type Invoker interface {
 	// Invoke runs the function at most once. It has its own timeout, limits the response, returns soon after ctx is
 	// done, and is safe for concurrent use. It may still read the payload after returning.
@@ -34,8 +34,8 @@ type Lambda struct {
 	maxEvent int // bytes
 }
 
-// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the source of the
-// events. If its name ends in .fifo, message groups keep their order.
+// NewLambda returns a deliverer that makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs,
+// is the source of the events. If its name ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as fit. A message is in at most one event that ran: events
+// DeliverBatch delivers ms in order, in as few events as possible. A message is in at most one event that ran: events
 // refused as too large did not run, and are split. On a FIFO queue, a message that is not done prevents later
 // messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
@@ -59,7 +59,8 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke sends one event, with at most most messages, and reduces most if the function refuses it as too large.
+// invoke sends one event with at most most messages. If the function refuses it as too large, invoke reduces most and
+// tries again.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {

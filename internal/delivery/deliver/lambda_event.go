@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd renders the source, which is the same in all records.
+// recordEnd renders the constant end of each record: its source.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -107,7 +107,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	return append(b, '}')
 }
 
-// appendMillis renders milliseconds since 1970; nothing for the zero time.
+// appendMillis renders a time in milliseconds since 1970, or nothing if it is zero.
 func appendMillis(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -117,7 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes also renders two lists that SQS always leaves empty.
+// appendMessageAttributes renders the message attributes. The two list values are always empty in SQS.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

@@ -50,7 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost returns the result of an incomplete call. If nothing was sent, the Invoker's reason is preferred.
+// lost returns the result of a call without a complete response. If nothing was sent, the Invoker's reason is used.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -79,7 +79,7 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// refused returns the result of a call without status 200.
+// refused returns the result of a call with a status other than 200.
 func refused(a *queue.Invocation) queue.Result {
 	r := queue.Result{Status: a.Status, Reason: "status " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
@@ -151,7 +151,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError only uses the error's type: its message may contain anything, and goes to [functionAnswer].
+// functionError describes the error by its type only, because its message may contain anything; see [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`

@@ -58,7 +58,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody recognizes failures in the body of an API Gateway response.
+// reportsInBody reports whether the reply is an API Gateway response with failures in its body.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body string `json:"body"`
@@ -153,12 +153,12 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures accepts other spellings of failuresMember, as used in other languages.
+// looksLikeFailures reports whether a name is another spelling of failuresMember, as used in other languages.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }
 
-// saysNothing accepts null and empty lists.
+// saysNothing reports whether a value is null or an empty list.
 func saysNothing(value json.RawMessage) bool {
 	if string(value) == "null" {
 		return true

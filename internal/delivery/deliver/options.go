@@ -24,19 +24,19 @@ type Options struct {
 	QueueName string
 	// QueueARN enables batches, and is part of their records.
 	QueueARN string
-	// ConnectTimeout includes name lookup and TLS handshake; default 5 s.
+	// ConnectTimeout limits connecting, including name lookup and TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
 	// InactivityTimeout is how long the app may be silent; default 180 s. Every byte from the app restarts it, and
 	// every part of a long message that the app accepts.
 	InactivityTimeout time.Duration
 	// Deadline limits a whole delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long to keep an unused connection; default 1 s, less than common servers. Negative disables
-	// reuse.
+	// KeepAlive is how long to keep an unused connection; default 1 s, which is less than common servers do. A
+	// negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes mean done; default {200}.
+	// SuccessCodes are the statuses that mean done; default {200}.
 	SuccessCodes StatusSet
-	// TerminalCodes are not retried. SuccessCodes take precedence.
+	// TerminalCodes are statuses that are not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
 	HeaderBudget int
@@ -45,7 +45,7 @@ type Options struct {
 	SigningKeys []string
 	// Trace returns the trace context of each POST; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version is part of the User-Agent "aws-sqsd/3.0 tendril/VERSION", whose start receivers check.
+	// Version is part of the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers check its beginning.
 	Version string
 	// Events are listeners; may be the zero value.
 	Events Events
@@ -70,7 +70,7 @@ type Events struct {
 	AttributesDropped func(AttributesDropped)
 	// CertificateRead is called if certificate files changed or expire soon.
 	CertificateRead func(CertificateRead)
-	// Record returns a function to call with the exchange of m, or nil.
+	// Record returns the function to call with the exchange of m; nil if it is not recorded.
 	Record func(m *queue.Message) func(*Exchange)
 	// OutcomeIgnored is called for an invalid Tendril-Outcome header. The problem does not quote it.
 	OutcomeIgnored func(problem string)
@@ -86,17 +86,17 @@ type Connected struct {
 	Err      error
 }
 
-// CertificateRead reports on the files in [TLSFiles].
+// CertificateRead reports news about the files in [TLSFiles].
 type CertificateRead struct {
-	// Changed: changed files are in use. Err is why they are not.
+	// Changed is true if changed files are now in use. Err is why they are not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry. Soon: it is near or past, reported once a day.
+	// Expires is the earliest expiry. Soon is true once a day if that is near or past.
 	Expires time.Time
 	Soon    bool
 }
 
-// AttributesDropped counts attributes that did not fit in headers.
+// AttributesDropped is the number of a message's attributes that did not fit in headers.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

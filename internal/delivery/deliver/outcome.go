@@ -21,7 +21,7 @@ import (
 
 const maxLocation = 80
 
-// reasons are texts that mention settings.
+// reasons contains the texts that mention settings.
 type reasons struct {
 	silent  string // no response
 	stalled string // incomplete response
@@ -216,7 +216,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses seconds or a date. The result is 0 if invalid, and at most [queue.MaxVisibility].
+// retryAfter parses seconds or a date. The result is at most [queue.MaxVisibility], and 0 if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -236,8 +236,8 @@ const (
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns the essential line of a failure: the message of a page, the start of JSON, or the first line of
-// other text; "" if it is not text.
+// answerHead returns the most informative line of an unsuccessful response: the message of a page, the start of JSON,
+// or the first line of other text; "" if it is not text.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -260,8 +260,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of a response, after its essential line unless it starts with that line or is an
-// object; "" if it adds nothing.
+// excerptBelow returns the start of a response, preceded by its most informative line unless it contains that; "" if
+// it adds nothing.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -274,7 +274,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine prefers lines that are more informative than a status.
+// firstLine returns the first line that is more informative than a status, or else the first line.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)

@@ -58,7 +58,7 @@ func pageText(page []byte) string {
 	return cmp.Or(said...)
 }
 
-// statusNames are no more informative than the status.
+// statusNames are texts that are no more informative than a status.
 var statusNames = func() map[string]bool {
 	names := map[string]bool{"": true, "error": true, "error page": true, "server error": true, "an error occurred": true,
 		"exception": true, "whitelabel error page": true}

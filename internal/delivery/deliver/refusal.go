@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// With TLS 1.3, servers check a client's certificate after its handshake. A refusal is an alert in place of a
+// With TLS 1.3, a server checks the client's certificate after the handshake. A refusal is an alert in place of a
 // response.
 
 const refusedReason = "TLS certificate refused by the target"

@@ -11,7 +11,7 @@ const (
 	maxStatus = 599
 )
 
-// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is empty; == compares sets.
+// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is empty. Sets can be compared with ==.
 type StatusSet [maxStatus + 1]bool
 
 // ParseStatusSet parses a comma-separated list of statuses ("200"), ranges ("202-204") and classes ("2xx").
@@ -49,5 +49,5 @@ func parseStatus(digits string) (int, bool) {
 	return int(code), err == nil && len(digits) == 3 && code >= minStatus && code <= maxStatus
 }
 
-// Has reports whether code, any number, is in the set.
+// Has reports whether code is in the set.
 func (s *StatusSet) Has(code int) bool { return code >= minStatus && code <= maxStatus && s[code] }

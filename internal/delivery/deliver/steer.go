@@ -49,7 +49,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// readSteering parses the header; it is ignored if there is a problem.
+// readSteering parses the header. If there is a problem, the header is ignored.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice

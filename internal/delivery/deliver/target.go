@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxSocketPath works on all systems.
+// maxSocketPath is the longest path that works on all systems.
 const maxSocketPath = 103
 
 // target is the only destination that is dialled.

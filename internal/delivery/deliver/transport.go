@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// transport sends requests to one server and hides connections.
+// transport sends requests to one server. It hides the connections.
 type transport interface {
 	// exchange sends a request at most once. An error means that nothing was sent. The caller releases the answer.
 	exchange(ctx context.Context, r *request) (answer, error)
@@ -20,7 +20,7 @@ type transport interface {
 	close()
 }
 
-// request is the request of one exchange.
+// request is a request and how to handle its response.
 type request struct {
 	head     []byte
 	body     string
@@ -76,7 +76,7 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 	return a, nil
 }
 
-// release keeps or closes the connection.
+// release returns the connection to the pool, or closes it.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.put(a.conn, now)
@@ -85,7 +85,7 @@ func (a *answer) release(now time.Time) {
 	}
 }
 
-// probeWait allows two retransmissions of a connection's first packet.
+// probeWait limits a probe. It allows two retransmissions of a connection's first packet.
 const probeWait = 4 * time.Second
 
 func (t *onceTransport) probe(ctx context.Context) error {

@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// errNotAllowed: the bucket is not in [Opener.Buckets].
+	// errNotAllowed means that the bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey: a proxy could resolve the key to another bucket.
+	// errBadKey means that a proxy could resolve the key to another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds the limit.
 	ErrTooLarge = errors.New("payload too large")
@@ -33,7 +33,7 @@ type Fetcher interface {
 // Opener replaces pointers by the payloads in S3.
 type Opener struct {
 	Fetcher Fetcher // required
-	// Buckets are the only readable buckets.
+	// Buckets are the names of the buckets that may be read.
 	Buckets []string
 	Limit   int64 // of a payload in bytes; 0 means 16 MiB
 }

@@ -32,8 +32,9 @@ const (
 )
 
 // SNS returns the message inside a notification, or m itself for other kinds. Its attributes are m's, the three of
-// this package, and the notification's in order of name, up to ten including m's. Attributes that are already used
-// (ignoring case), invalid in SQS, reserved for runs or not decodable are dropped.
+// this package, and the notification's in order of name, up to ten including m's. A notification's attribute is
+// dropped if its name is already used (ignoring case), invalid in SQS or reserved for scheduled runs, or if its value
+// cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -122,7 +123,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has ignores case, like HTTP headers.
+// has reports whether a name is used. It ignores case, like HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

@@ -10,7 +10,7 @@ import (
 
 const orKey = "$or"
 
-// object is a pattern for an object: all fields must match, and one of each list of alternatives.
+// object is a pattern for an object: all fields must match, and one alternative of each $or.
 type object struct {
 	fields []field
 	ors    [][]*object
@@ -60,7 +60,7 @@ type leaf struct {
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number is compared by digits if it is an integer, because not all have an exact float64.
+// number is a number to compare. Integers are compared by digits, because not all of them have an exact float64.
 type number struct {
 	digits string // of an integer, without leading zeros
 	value  float64
@@ -168,11 +168,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// Unsupported operators come last.
+// The operators that Lambda does not support for SQS come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test compiles one value of a list. absent: it matches a missing value, and t is nil.
+// test compiles one item of a list. If the item matches a missing value, absent is true and t is nil.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:

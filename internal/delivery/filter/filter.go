@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// maxPatterns is Lambda's limit.
+// maxPatterns is the maximum number of patterns in a filter, as in Lambda.
 const maxPatterns = 10
 
 // Keys of a pattern.
@@ -18,7 +18,7 @@ const (
 	attributesKey = "messageAttributes"
 )
 
-// Filter matches messages with one of its patterns. It is safe for concurrent use.
+// Filter matches messages that match at least one of its patterns. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
 // Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.
@@ -78,7 +78,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects names that a message never has, because the pattern would delete everything.
+// checkKeys rejects names that no message has, because such a pattern would delete every message.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -138,7 +138,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// body is parsed once for all patterns.
+// body is a message body, parsed once for all patterns.
 type body struct {
 	read bool
 	text string
@@ -158,7 +158,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches compares only values of the same format: JSON or other text.
+// matches reports whether the body matches. A pattern for JSON does not match other text, or the reverse.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
@@ -166,7 +166,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute matches an attribute as an object with two strings.
+// matchesAttribute treats an attribute as an object with two strings.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

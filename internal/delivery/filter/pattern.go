@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits in bytes and in levels of nesting.
+// Limits of a pattern: bytes, and levels of nesting.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -82,7 +82,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "%d bytes are more than the %d of a pattern", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors first
+	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors before other problems
 		return p, node{}, wrong
 	}
 
@@ -110,7 +110,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
-// value reads the next value. Tokens are valid, because checkSyntax accepted the text.
+// value reads the next value. Reading tokens cannot fail after checkSyntax.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {

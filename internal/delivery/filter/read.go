@@ -10,7 +10,7 @@ import (
 
 // All input in this file is valid JSON without surrounding blanks.
 
-// matchesJSON matches an object, or one of the objects in an array. Other values have no fields.
+// matchesJSON reports whether an object, or one of the objects in an array, matches. Other values have no fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -30,7 +30,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON matches the field's value, nil if absent.
+// matchesJSON reports whether the field matches a value, which is nil if absent.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -39,7 +39,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves reports whether the value contains leaves, possibly in arrays, and whether one matches.
+// matchesLeaves reports whether a value is a leaf or an array with leaves, and whether one of them matches.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -68,7 +68,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote replaces invalid UTF-8.
+// unquote returns the content of a JSON string, with invalid UTF-8 replaced.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain

@@ -9,11 +9,11 @@ import (
 
 const (
 	initialLimit = 10
-	// stabilizationWindow is how long a peak keeps the limit from falling for lack of load.
+	// stabilizationWindow is how long a peak of deliveries keeps the limit from falling for lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (one second, or 50 deliveries if that takes longer) that
 	// define normal speed. With the library's default of 10, the limit swings to three times the app's capacity under
-	// overload; with far more, an app that legitimately slows down is throttled for minutes.
+	// overload. With many more, an app that legitimately slows down is throttled for minutes.
 	baselineWindows = 50
 )
 
@@ -36,7 +36,8 @@ const averageOver = 32
 type estimate struct {
 	// duration is the mean duration of a successful delivery; 0 before the first.
 	duration float64
-	// batch is the largest batch. A mean would keep shrinking, because the worker cuts batches to the available room.
+	// batch is the size of the largest batch. A mean would keep shrinking, because the worker cuts batches to the
+	// available room.
 	batch int
 }
 
@@ -50,7 +51,8 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed ignores failures faster than a success: an app that rejects requests at once must not appear fast.
+// showsSpeed reports whether an unsuccessful delivery is a sample of the app's speed. It excludes failures faster
+// than a success, so that an app which rejects requests at once does not appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

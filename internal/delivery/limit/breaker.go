@@ -14,9 +14,9 @@ const (
 )
 
 const (
-	// minDeliveries must have ended within the window before the failure ratio counts.
+	// minDeliveries is how many deliveries must have ended within the window before the failure ratio counts.
 	minDeliveries = 10
-	// maxDelay limits the delay, unless [Breaker.Delay] is longer.
+	// maxDelay limits the growing delay, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
@@ -27,15 +27,15 @@ type breaker struct {
 	events *deferredEvents
 
 	state string
-	// generation counts state changes. Results count only in the generation of their start, so that old deliveries do
-	// not decide the trial.
+	// generation counts state changes. A result counts only in the generation in which its delivery started, so that
+	// older deliveries do not decide the trial.
 	generation uint32
 	// inWork counts the deliveries of this generation.
 	inWork       int
 	trialRunning bool
-	// slowStartLimit is 0 except during a slow start.
+	// slowStartLimit is the concurrency limit of a slow start, otherwise 0.
 	slowStartLimit int
-	// openings counts since the app last reached full concurrency.
+	// openings counts how often the breaker opened since the app last reached full concurrency.
 	openings int
 	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
@@ -57,8 +57,8 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether the state allows a delivery; otherwise wait is the time until the next request, 0 for the
-// next result.
+// admits reports whether the state allows a delivery. If not, wait is the time until the next request, 0 means after
+// the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -75,7 +75,7 @@ func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire requires that admits and available returned true.
+// acquire starts a delivery, which admits and available must have allowed.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0

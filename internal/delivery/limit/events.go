@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]. Every field may be nil. A listener may call the limiter, but must not
-// block or call the worker, which may hold locks. Changes in quick succession may be reported in reverse order.
+// Events are the listeners of a [Limiter]. Every field may be nil. A listener may call the limiter, but must neither
+// block nor call the worker, which may hold its lock. Changes in quick succession may be reported in reverse order.
 type Events struct {
 	Opened       func(Opened)     // the app fails, and deliveries stop
 	HalfOpened   func(HalfOpened) // the trial starts
@@ -13,7 +13,7 @@ type Events struct {
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures is how many of Deliveries failed, within the window or as trials.
+	// Failures is how many of Deliveries failed: within the window, or as trials if TrialFailed is true.
 	Failures, Deliveries int
 	TrialFailed          bool          // the breaker was half-open
 	Delay                time.Duration // until the next trial
@@ -35,12 +35,12 @@ type Status struct {
 	Rate   float64 // messages per second; 0 means no limit
 	InWork int     // deliveries in flight; a batch counts as one
 	Limit  int     // adaptive limit of deliveries; 0 without one
-	// SlowStart is the limit during a slow start, otherwise 0.
+	// SlowStart is the limit of deliveries during a slow start, otherwise 0.
 	SlowStart int
 	Breaker   string // "closed", "open" or "half-open"; "" without a breaker
 	// Failing is the share of failures in the breaker's window, 0 to 1, as of the last result.
 	Failing float64
-	TrialAt time.Time // in state open; otherwise zero
+	TrialAt time.Time // zero unless the breaker is open
 	Refused Refused   // since the limiter was created
 }
 

@@ -15,7 +15,7 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of any call, which keeps time monotonic.
+	// last is the latest time passed to any call. Earlier times count as this one.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if the limit is fixed
@@ -34,7 +34,7 @@ type delivery struct {
 	generation uint32                 // of the breaker
 }
 
-// New returns a limiter.
+// New returns a limiter. opts may be nil.
 func New(opts *Options) *Limiter {
 	l := &Limiter{opts: opts.withDefaults(), inWork: map[uint64]delivery{}}
 	l.estimate.batch = l.opts.Batch
@@ -47,9 +47,10 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to start a delivery of n messages, one request to the app. Permit 0 is a refusal, which
-// consumes nothing: wait is the time until the next request, 0 for the next release, and reason is "breaker",
-// "concurrency" or "rate". A batch larger than the rate's burst makes later deliveries wait longer.
+// Acquire requests a permit to start a delivery of n messages, which is one request to the app. Permit 0 is a
+// refusal, which consumes nothing: wait is the time until the next request, 0 means after the next release, and
+// reason is "breaker", "concurrency" or "rate". A batch larger than the rate's burst makes later deliveries wait
+// longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -78,8 +79,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. A second call does nothing. If the worker cancelled the
-// delivery, Err must wrap [context.Canceled], so that the app is not blamed.
+// Release ends a delivery, with the results of its messages. A second call does nothing. If the worker cancelled the
+// delivery, Err must wrap [context.Canceled] so that the app is not blamed.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -107,8 +108,8 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room estimates how many messages may start until now + d, in batches of the maximum size. 0 means not to receive;
-// without limits the result is very large. reason is the strictest limit, or "".
+// Room estimates how many messages may start until now + d, in batches of the maximum size. If it is 0, nothing
+// should be received. reason is the strictest limit, or "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

@@ -19,14 +19,14 @@ type Options struct {
 	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
 	// of a second's worth or one Batch, whichever is more, but at most a second's worth, and at least one message.
 	Rate float64
-	// Concurrency is the worker's limit of deliveries; 0 means 50. It ends a slow start and bounds the adaptive
-	// limit.
+	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. A slow start ends there, and the
+	// adaptive limit stays below it.
 	Concurrency int
 	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
-	// Adaptive makes the concurrency follow the app's speed: it falls when responses take longer than usual, and
-	// rises otherwise, starting at 10. For an app that is overloaded from the start, slow is usual: set Concurrency
-	// instead.
+	// Adaptive makes the concurrency follow the app's speed, starting at 10: it falls when responses take longer than
+	// usual, and rises otherwise. It does not suit an app that is overloaded from the start, because slow responses
+	// are usual there.
 	Adaptive bool
 	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker
@@ -36,13 +36,13 @@ type Options struct {
 
 // Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
-	// FailureRatio opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5. It applies after 10 deliveries within
-	// Window.
+	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
+	// It applies after 10 deliveries within Window.
 	FailureRatio float64
 	// Window is the period over which deliveries are counted, 1 s or more; 0 means 30 s. It slides in tenths.
 	Window time.Duration
-	// Delay precedes a trial; 0 means 5 s. It doubles after each failure before full concurrency, up to 60 s or
-	// Delay, whichever is longer.
+	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure before the
+	// app is back at full concurrency, up to 60 s or Delay, whichever is longer.
 	Delay time.Duration
 }
 

@@ -10,7 +10,7 @@ import (
 // epsilon compensates for rounding.
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. Going back in time would grant messages twice.
+// rateLimiter limits messages per second. Its time must not go back, because the library would grant that time again.
 type rateLimiter struct {
 	*rate.Limiter
 	batch int // maximum messages per delivery
@@ -24,8 +24,8 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
 }
 
-// burstOf returns the maximum of unused capacity, see [Options].Rate. After a pause the burst exceeds the rate, so it
-// should be small, but large enough for late timers and batches.
+// burstOf returns the maximum unused capacity, see [Options].Rate. After a pause the burst is added to the rate, so
+// it should be small, but large enough for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
@@ -35,8 +35,8 @@ func (r *rateLimiter) set(now time.Time, perSecond float64) {
 	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
-// acquire returns 0, or how long to wait. A batch larger than the burst borrows from the future, so that the average
-// rate holds.
+// acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst borrows from
+// the future, so that the average rate holds.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

@@ -14,8 +14,8 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// maxConnections limits a process. A function needs one or two, and any local program could exhaust the
-	// descriptors.
+	// maxConnections is the limit per process. A function needs one or two, and without a limit any local program
+	// could exhaust the file descriptors.
 	maxConnections = 16
 	// drainLimit is how much of an oversized response is read, so that the function receives the refusal.
 	drainLimit = 64 << 20
@@ -37,7 +37,8 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP refuses other clients: the port is open to every local program, and to every page in a local browser.
+// ServeHTTP refuses requests from other programs: the port is open to all of them, and to every page in a local
+// browser.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -72,7 +73,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write ignores errors: if it fails, the process exits or the invocation times out.
+// write does not handle errors: if it fails, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -110,7 +111,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf returns an error if the trailer reports one, after a partial response.
+// answerOf returns the response, or an error if the trailer reports that the function failed while writing it.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -137,7 +138,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records the answer first, because the function may exit once it is accepted.
+// finish records the answer before accepting it, because the function may exit as soon as it is accepted.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
@@ -159,7 +160,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError reduces oversized errors to their type.
+// readError reads an error posted by the function. Oversized errors are reduced to their type.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -174,7 +175,7 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody drains a body of more than maxResponse bytes.
+// readBody reads a body of up to maxResponse bytes, and discards a larger one.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // caller is the other end of a connection. Its requests are sequential.
 type caller struct {
 	conn net.Conn
-	// own: it belongs to the process; valid once checked.
+	// own is whether the caller belongs to the process; valid once checked is true.
 	checked, own bool
 }
 
@@ -20,7 +20,7 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // started reports whether a request comes from the process or its children. It waits until the process is registered.
-// Connections are checked once, because they do not change owners.
+// A connection is checked once, because it does not change owners.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

@@ -8,12 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// Functions in this file that do not lock the pool's mutex require the caller to hold it.
+// The functions in this file expect the pool's mutex to be held unless they lock it themselves.
 
-// lingering is how long a process that has answered is expected to ask for more.
+// lingering is how long a process that has answered is expected to ask for more, before another one is started.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes, and starts processes for the others or refuses them.
+// dispatch assigns waiting invocations to idle processes. For the rest it starts processes, or refuses them during a
+// pause.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -92,7 +93,7 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp handles the end of a wait, and takes back an invocation already assigned.
+// hangUp handles a process that stops waiting. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +115,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack puts an invocation that was not sent back in front of the queue.
+// takeBack returns an invocation that was not sent to the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -147,7 +148,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process that cannot initialize a moment to exit.
+// initFailing gives a process that reported a failed initialization a moment to exit. It returns false if the process
+// had initialized.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +161,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer returns false unless the process owes it.
+// answer records the answer to an invocation. It returns false if the process does not owe it.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +183,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail starts a pause, and returns false during one: processes that fail together count once.
+// fail starts a pause after a failure. It returns false during a pause: processes that fail together count once.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

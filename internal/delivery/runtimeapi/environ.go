@@ -16,7 +16,7 @@ func functionARN(o *Options) string {
 	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
 }
 
-// environ returns a process's environment: the configured variables, overridden by Lambda's reserved ones.
+// environ returns the environment of a process: the configured variables, overridden by Lambda's reserved ones.
 func environ(o *Options, address string, now time.Time) []string {
 	ours := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + address,
@@ -44,7 +44,8 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether a variable is set here, or specific to an invocation or sandbox.
+// reserved reports whether users may not set a variable: it is set here, or belongs to a single invocation or a
+// sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
@@ -57,11 +58,11 @@ func traceHeader(now time.Time) string {
 
 func randomHex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails; it crashes the program instead
+	_, _ = rand.Read(b) // never fails, but crashes the program
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the last value of a variable.
+// lookup returns the value of a variable. The last entry counts.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// host starts processes; tests replace it.
+// host starts processes. Tests use another one.
 type host struct {
 	// listen opens a port for the next process.
 	listen func() (net.Listener, error)

@@ -11,8 +11,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout limits the time until the first request for an invocation. (Lambda allows 10 s, and then starts over
-// within the time limit of the first invocation.)
+// initTimeout is how long a process may take until its first request for an invocation. (Lambda allows 10 s, and then
+// starts over within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
 // initErrorPatience is how long a process may take to exit after a failed initialization.
@@ -81,7 +81,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must precede reaping, after which the PID may be reused.
+// detach must be called before reaping, because the PID may be reused afterwards.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

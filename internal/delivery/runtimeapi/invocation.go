@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's limit in bytes.
+	// maxRequest is Lambda's limit for a payload in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is Lambda's limit in bytes.
+	// maxResponse is Lambda's limit for a response in bytes.
 	maxResponse = 6<<20 + 100
 )
 
@@ -74,14 +74,14 @@ func responseTooLarge() queue.Invocation {
 		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
 }
 
-// posted returns an error reported by the function. kind is the type in its header, or "".
+// posted returns an error reported by the function. kind is the type in the request's header, or "".
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // other JSON has no type
+		_ = json.Unmarshal(body, &form) // other JSON has no errorType
 	}
 	if form.Type != "" {
 		kind = form.Type

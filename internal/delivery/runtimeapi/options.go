@@ -18,12 +18,12 @@ type Options struct {
 	// Command is the program and its arguments, run without a shell. A name without a slash is looked up in the PATH
 	// of Env; a relative path is relative to Dir.
 	Command []string
-	// Dir is the working directory and LAMBDA_TASK_ROOT; default: the current one.
+	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
 	// Env is the whole environment as NAME=value. Lambda's reserved variables override it.
 	Env []string
 
-	// See [supervisor.Process].
+	// User and Limits apply to the processes, see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
@@ -33,19 +33,20 @@ type Options struct {
 	Timeout time.Duration
 	// Grace is the time between TERM and KILL; 0 means 2 s. After a timeout, KILL is sent at once, as in Lambda.
 	Grace time.Duration
-	// Hurry cuts the graces of [Pool.Stop] short when it is done; may be nil.
+	// Hurry ends the grace periods of [Pool.Stop] when it is done; may be nil.
 	Hurry context.Context
 
 	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; default "function".
 	Name string
-	// Region and AccountID are part of the ARN. Defaults: AWS_REGION in Env or us-east-1, and 000000000000.
+	// Region and AccountID are part of the function's ARN. They default to AWS_REGION in Env or us-east-1, and
+	// 000000000000.
 	Region, AccountID string
 
 	// Output receives every line, without its end and with control characters escaped. instance counts from 1; stream
 	// is "stdout" or "stderr". It must be safe for concurrent use and must not keep line. If it blocks, lines are
 	// dropped and counted. May be nil.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond limits the lines of a process, averaged over five seconds; 0 means 1000.
+	// LinesPerSecond is the maximum number of lines per process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -53,7 +54,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults leaves Command, User and Limits to package supervisor.
+// withDefaults returns a copy with defaults filled in. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -96,15 +97,15 @@ func (o Options) withDefaults() (Options, error) {
 type Events struct {
 	// Ready is called when a process asks for its first invocation.
 	Ready func(Ready)
-	// InitFailed is called when a process failed before that.
+	// InitFailed is called when a process failed before its first invocation.
 	InitFailed func(InitFailed)
 	// TimedOut is called when a process was killed at its time limit.
 	TimedOut func(TimedOut)
 	// Exited is called when a process and its group have ended, or could not be started.
 	Exited func(Exited)
-	// Refused is called for the 1st, 10th, 100th request and so on from another program.
+	// Refused is called when another program asked for invocations: for the 1st, 10th, 100th refusal and so on.
 	Refused func(Refused)
-	// LinesDropped is called when output was dropped.
+	// LinesDropped is called when lines of output were dropped.
 	LinesDropped func(supervisor.LinesDropped)
 }
 
@@ -112,7 +113,7 @@ type Events struct {
 type Ready struct {
 	// Instance counts from 1. Numbers are reused.
 	Instance, PID int
-	// After is the time since the start.
+	// After is the time since the process was started.
 	After time.Duration
 }
 
@@ -123,7 +124,7 @@ type InitFailed struct {
 	Type string
 	// Reason is a short description.
 	Reason string
-	// Pause is how long no process is started. It grows with Failures since the last answer.
+	// Pause is how long no process is started. It grows with Failures, the number of failures since the last answer.
 	Failures int
 	Pause    time.Duration
 }
@@ -132,7 +133,7 @@ type InitFailed struct {
 type TimedOut struct {
 	Instance  int
 	RequestID string
-	// Limit is the time limit of the invocation.
+	// Limit is the invocation's time limit.
 	Limit time.Duration
 }
 
@@ -145,10 +146,10 @@ type Exited struct {
 	Asked string
 }
 
-// Refused reports a request from a program outside the function.
+// Refused reports a request from a program that does not belong to the function.
 type Refused struct {
 	Instance int
-	// Client describes it, as "curl (pid 123) of user 1000".
+	// Client describes the program, as "curl (pid 123) of user 1000".
 	Client string
 	// Total is the pool's number of refused requests.
 	Total int

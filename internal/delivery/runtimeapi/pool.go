@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long Stop waits after KILL, for processes that hang in the kernel.
+// killPatience is how long Stop waits after KILL. Only processes that hang in the kernel take longer.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started. It fails if the program is not found.
+// New returns a pool that is not started. It fails if the options are invalid or the program is not found.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -40,9 +40,9 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns the answer. Calls wait for a process in order.
+// Invoke passes payload to a process and returns its answer. Calls wait for a free process in order.
 //
-// The error is nil if there is an [queue.Invocation], even a failed one. errNotInvoked means that the function
+// The error is nil if there is an answer, even one that reports a failure. errNotInvoked means that the function
 // received nothing. If ctx ends while the function runs, its process gets TERM, and KILL after the grace period.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {

@@ -20,12 +20,12 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots are the processes by number.
+	// slots contains the processes by number.
 	slots []*instance
-	// idle processes, most recently used last, and waiting invocations, oldest first:
+	// idle contains processes, most recently used last. waiting contains invocations, oldest first.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. No process is started until pauseEnd while pause is not nil.
+	// failures counts failures since the last answer. While pause is not nil, no process is started until pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -69,10 +69,10 @@ type instance struct {
 	announced, gone chan struct{}
 
 	phase phase
-	// initialized: it has asked for an invocation.
+	// initialized is set when the process has asked for an invocation.
 	initialized bool
 	asked       asked
-	// lingers: it has not asked again for a while.
+	// lingers is set when the process has not asked again for a while.
 	lingers bool
 	// initError was posted to init/error; may be nil.
 	initError *queue.Invocation
@@ -80,7 +80,7 @@ type instance struct {
 	offer   chan *invocation
 	current *invocation
 	limit   *time.Timer
-	// proc is nil unless the process runs; pid remains.
+	// proc is nil unless the process runs. pid is kept.
 	proc process
 	pid  int
 
@@ -102,7 +102,7 @@ type invocation struct {
 	limit    time.Duration // its timeout
 }
 
-// end sets the outcome, once.
+// end sets the outcome. Later calls have no effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
