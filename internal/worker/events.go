@@ -259,19 +259,19 @@ type Block string
 
 // Several blocks may exist at once.
 const (
-	// Paused: by [Worker.Pause].
+	// Paused means that [Worker.Pause] was called.
 	Paused Block = "paused"
-	// NotReady: the environment closed the gate with [Worker.Gate].
+	// NotReady means that [Worker.Gate] closed the gate.
 	NotReady Block = "not ready"
-	// AppDown: the app refuses connections, and is probed until it responds.
+	// AppDown means that the app refuses connections. It is probed until it responds.
 	AppDown Block = "app down"
-	// DeleteRefused: the queue permanently refuses deletes. Receiving would only run messages again and again.
+	// DeleteRefused means that the queue permanently refuses deletes. Receiving would run messages again and again.
 	DeleteRefused Block = "delete refused"
-	// Throttling: the target asked for a pause; the gate opens by itself when it ends.
+	// Throttling means that the target asked for a pause. The gate opens by itself when it ends.
 	Throttling Block = "throttled"
-	// Draining: the worker is stopping.
+	// Draining means that the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen: the limiter's circuit breaker is open. It is not part of the gate, so held messages wait.
+	// BreakerOpen means that the limiter's circuit breaker is open. It does not close the gate, so held messages wait.
 	BreakerOpen Block = "breaker"
 )
 

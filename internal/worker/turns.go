@@ -4,11 +4,12 @@ package worker
 type demand uint8
 
 const (
-	// noDemand: it has no work for another slot.
+	// noDemand means that it has no work for another slot.
 	noDemand demand = iota
-	// openDemand: receives may still bring messages for the slot. In strict order, lower queues wait for that.
+	// openDemand means that receives may still bring messages for the slot. In strict order, lower queues wait for
+	// that.
 	openDemand
-	// hasDemand: it has work for the slot, held or expected.
+	// hasDemand means that it has work for the slot, held or expected.
 	hasDemand
 )
 
