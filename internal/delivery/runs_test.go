@@ -122,7 +122,7 @@ func TestRunsAreAccountedFor(t *testing.T) {
 }
 
 // Begun receives the delivered messages, with the paths of runs.
-func TestBegunIsReportedForWhatIsDelivered(t *testing.T) {
+func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))
 	var paths []string

@@ -274,8 +274,8 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPayloadIsPostponedWhenS3IsInTrouble uses failing servers.
-func TestPayloadIsPostponedWhenS3IsInTrouble(t *testing.T) {
+// TestPayloadIsPostponedWhenS3Fails uses failing servers.
+func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",
 		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",

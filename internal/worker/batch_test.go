@@ -294,7 +294,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 }
 
 // Messages that never reached the app are not samples of its speed, whatever else was in the batch.
-func TestUnsentSaysNothingOfTheApp(t *testing.T) {
+func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
 	for _, tt := range []struct {
@@ -454,7 +454,7 @@ func TestBatchesInAPool(t *testing.T) {
 }
 
 // Messages behind a failed one of their group share its delay.
-func TestBehindAFailureIsAsLate(t *testing.T) {
+func TestMessagesBehindAFailureShareItsDelay(t *testing.T) {
 	t.Parallel()
 	for fails := range 2 {
 		synctest.Test(t, func(t *testing.T) { behindAFailureIsAsLate(t, fails) })

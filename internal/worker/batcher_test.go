@@ -109,7 +109,7 @@ func TestBatcherBoundsItsCalls(t *testing.T) {
 	}
 }
 
-func TestOrdersThatComeDuringCallsShareTheNext(t *testing.T) {
+func TestEntriesAddedDuringCallsShareTheNext(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var b batcher

@@ -125,7 +125,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 	})
 }
 
-// Messages that have not certainly failed for the last time stay in the queue.
+// Messages that may not have failed for the last time stay in the queue.
 func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -85,7 +85,7 @@ func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	})
 }
 
-func TestFIFOFailureGivesBackTheRestOfItsGroup(t *testing.T) {
+func TestFIFOFailureReturnsTheRestOfItsGroup(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(5 * time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 	})
 }
 
-func TestFIFOUnderTrouble(t *testing.T) {
+func TestFIFOUnderFailures(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// If it does, those received as often continue behind a dead message, because they would otherwise never be posted.
+// If it does, messages received as often continue behind a dead message, because they would otherwise never be
+// posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -370,7 +371,7 @@ func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 }
 
 // A message that may be received again blocks its group.
-func TestFIFOGroupWaitsBehindWhatMayComeAgain(t *testing.T) {
+func TestFIFOGroupWaitsBehindMessagesThatMayReturn(t *testing.T) {
 	t.Parallel()
 	for name, during := range map[string]func(*Worker){
 		"the policy became unknown": func(w *Worker) { w.SetMaxReceives(0) },

@@ -265,7 +265,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 // A receive in flight when the gate closes may bring messages. They are returned unposted, once no receive is open.
-func TestMessagesThatComeToAClosedGateAreGivenBack(t *testing.T) {
+func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{KeepLog: true, Latency: 100 * time.Millisecond})
@@ -299,7 +299,7 @@ func TestMessagesThatComeToAClosedGateAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestReopenedGateDoesNotForgetWhatItGivesBack(t *testing.T) {
+func TestReopenedGateStillReturnsMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(nil)
@@ -320,7 +320,7 @@ func TestReopenedGateDoesNotForgetWhatItGivesBack(t *testing.T) {
 	})
 }
 
-func TestClosedGateGivesBackWhatWaitsInItsGroup(t *testing.T) {
+func TestClosedGateReturnsWaitingFIFOMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})

@@ -52,7 +52,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	})
 }
 
-// Throughput with a full queue. Virtual time has no cost except latencies, so the maximum is that of the slots alone.
+// Throughput with a full queue. Virtual time has no cost except latencies, so the slots alone set the maximum.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
 	const n = 20000
@@ -613,8 +613,8 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// A message returned here waited for the receive that returned it, even if the queue does not count the previous one.
-func TestWaitedKnowsWhatWasGivenBack(t *testing.T) {
+// waited recognizes messages returned by this worker, even if the queue does not count their earlier receives.
+func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()
 	o := &openReceive{start: now.Add(-10 * time.Second)}

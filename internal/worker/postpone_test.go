@@ -195,7 +195,7 @@ func TestPostponedForTwelveHours(t *testing.T) {
 	})
 }
 
-func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
+func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 	t.Parallel()
 	for name, shut := range map[string]func(r *harness){
 		"paused":    func(r *harness) { r.w.Pause("for a test") },

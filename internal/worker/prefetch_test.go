@@ -120,7 +120,7 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 }
 
 // An app that answers its first message at once and then takes seconds does not count as fast: on Amazon SQS,
-// prefetching in vain costs a message one of its receives.
+// prefetching in vain uses up a receive of the message.
 func TestFastFirstAnswerOfASlowApp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

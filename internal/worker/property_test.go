@@ -38,7 +38,7 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// knownWorlds are configurations in which every situation certainly occurs.
+// knownWorlds are configurations that certainly reach every situation.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}

@@ -286,8 +286,7 @@ func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	}
 }
 
-// A server that answers receives one by one gets only as many concurrent ones as it answers in a few round trips'
-// time.
+// A server that answers receives one by one gets only as many concurrent ones as it can answer in a few round trips.
 func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -429,7 +428,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty uses every slot that it is drawn for, even between two receives.
+// A queue with plenty has demand for every slot that it is drawn for, even between two receives.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

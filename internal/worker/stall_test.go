@@ -72,7 +72,7 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 	}
 }
 
-func TestSuspendDropsWhatWasNotPosted(t *testing.T) {
+func TestSuspendDropsUnpostedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
@@ -132,7 +132,7 @@ func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 	})
 }
 
-func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
+func TestLapsedMessageIsDroppedNotReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lapsed []VisibilityExpired

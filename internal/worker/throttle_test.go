@@ -229,7 +229,7 @@ func TestThrottledPrefetch(t *testing.T) {
 	}
 }
 
-func TestPauseWhileThrottledGivesBack(t *testing.T) {
+func TestPauseWhileThrottledReturnsMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		app := &testApp{handle: done(20 * ms)}

@@ -42,7 +42,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 }
 
 // The delay is determined when the failure happens.
-func TestTuneChangesWhatFollowsAFailure(t *testing.T) {
+func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		app := &testApp{handle: failed}

@@ -25,8 +25,8 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// At any moment, each queue with work has had its share of the turns to within two, however often the set of these
-// queues has changed.
+// At any moment, each queue with work has had its share of the turns, give or take two, however often other queues
+// come and go.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

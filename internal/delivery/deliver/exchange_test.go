@@ -139,7 +139,7 @@ func TestClosedWhileUnused(t *testing.T) {
 }
 
 // An unsolicited response must not be taken for the next message's.
-func TestUnaskedAnswerIsNotTaken(t *testing.T) {
+func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
 	h, a := start(t, func(c *appConn) {

@@ -282,7 +282,7 @@ func TestProbe(t *testing.T) {
 }
 
 // TLS servers log connections that are closed or reset during the handshake.
-func TestProbeIsNothingThatATLSServerLogs(t *testing.T) {
+func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
 	app := httptest.NewUnstartedServer(http.NotFoundHandler())

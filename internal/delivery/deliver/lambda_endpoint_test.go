@@ -236,7 +236,7 @@ func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	}
 }
 
-func TestNobodyAtTheEndpoint(t *testing.T) {
+func TestEndpointUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

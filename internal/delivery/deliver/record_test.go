@@ -8,9 +8,9 @@ import (
 	"tendril/queue"
 )
 
-// TestExchangesAreRecordedForWhoAsks compares recorded exchanges with the request and response at the app, for any
+// TestExchangesAreRecordedOnRequest compares recorded exchanges with the request and response at the app, for any
 // status, with secret header values hidden.
-func TestExchangesAreRecordedForWhoAsks(t *testing.T) {
+func TestExchangesAreRecordedOnRequest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)
 	for _, tt := range []struct {

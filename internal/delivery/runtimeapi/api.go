@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -102,8 +103,10 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(r)
 	switch {
 	case errors.Is(err, errBodyTooLarge):
-		a.inst.pool.answer(a.inst, id, responseTooLarge())
-		refuseSize(w)
+		a.inst.pool.answer(a.inst, id, failure("Function.ResponseSizeTooLarge", "",
+			fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse)))
+		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			"Exceeded maximum allowed payload size ("+strconv.Itoa(maxResponse)+" bytes).")
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
 	default:
@@ -190,11 +193,6 @@ func readBody(r *http.Request) ([]byte, error) {
 
 func refuseID(w http.ResponseWriter) {
 	refuse(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
-}
-
-func refuseSize(w http.ResponseWriter) {
-	refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-		"Exceeded maximum allowed payload size ("+strconv.Itoa(maxResponse)+" bytes).")
 }
 
 func accept(w http.ResponseWriter) {

@@ -57,7 +57,8 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	case "":
 		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exitMessage(exit))})
 	case byTimeLimit:
-		inv.end(outcome{Invocation: taskTimedOut(inv.id, inv.limit)})
+		text := fmt.Sprintf("Task timed out after %.2f seconds", seconds(inv.limit))
+		inv.end(outcome{Invocation: failure("Sandbox.Timedout", inv.id, text)})
 		if reported := p.set.Events.TimedOut; reported != nil {
 			return func() { reported(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
 		}

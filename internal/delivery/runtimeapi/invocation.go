@@ -62,17 +62,8 @@ func failure(kind, id, text string) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-func taskTimedOut(id string, limit time.Duration) queue.Invocation {
-	return failure("Sandbox.Timedout", id, fmt.Sprintf("Task timed out after %.2f seconds", seconds(limit)))
-}
-
 // seconds rounds up to hundredths, so that a short limit is not "0.00".
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
-
-func responseTooLarge() queue.Invocation {
-	return failure("Function.ResponseSizeTooLarge", "",
-		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
-}
 
 // posted returns an error reported by the function. kind is the type in the request's header, or "".
 func posted(kind string, body []byte) queue.Invocation {

@@ -592,7 +592,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestStopRefusesWhatWaits(t *testing.T) {
+func TestStopRefusesWaitingInvocations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, h := newFakePool(t, Options{}, func(f *function) Exit { f.sleep(time.Hour); return Exit{} })
@@ -624,7 +624,7 @@ func TestStopWithoutStart(t *testing.T) {
 }
 
 // Stop names processes that hang in the kernel, and does not wait for them forever.
-func TestStopNamesWhatDoesNotEnd(t *testing.T) {
+func TestStopNamesProcessesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
