@@ -212,7 +212,7 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 }
 
 // Outcome returns the latest delivery of a message, waiting up to wait for the first one to finish, or else the
-// delivery in progress. The bool is false if there is none.
+// delivery in progress, if any.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -493,8 +493,8 @@ func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error)
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there
-// is none, or the new version already serves.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 without a
+// deployment, or if the new version already serves.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }

@@ -83,7 +83,7 @@ type InstanceQueue struct {
 	Embedded        bool   `json:"embedded"` // not on Amazon SQS
 }
 
-// Queue returns a queue by name, or the first for ""; the zero value if there is none.
+// Queue returns a queue by name, or the first for "", or else the zero value.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {

@@ -22,7 +22,7 @@ type Route[Body, Answer any] struct {
 	Limit time.Duration
 }
 
-// NoBody is an empty body.
+// NoBody is the body of routes without one.
 type NoBody struct{}
 
 const selectionQueries = "match attribute reason dead_since dead_until through"

@@ -180,7 +180,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		}
 
 		if err == nil && len(lines) == 0 {
-			err = knowProcess(ctx, c, cmd, client, filter.Process)
+			err = checkProcess(ctx, c, cmd, client, filter.Process)
 		}
 
 		if err != nil {
@@ -207,9 +207,9 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 	return cmd
 }
 
-// knowProcess rejects a process that has no log lines: it is not in the app, or has no log file. The client is nil if
+// checkProcess rejects a process that has no log lines: it is not in the app, or has no log file. The client is nil if
 // no environment runs.
-func knowProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
+func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
 	if client != nil {

@@ -44,8 +44,8 @@ func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 }
 
 const (
-	lookAtTask       = 200 * time.Millisecond
-	lookAtRemoteTask = time.Second
+	taskPollInterval       = 200 * time.Millisecond
+	remoteTaskPollInterval = time.Second
 )
 
 // noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
@@ -56,9 +56,9 @@ var errNoSource = errors.New("the task ended early: " + noSource)
 // followTask reports the progress of a task until it ends, and cancels it when ctx ends. The word done describes its
 // effect on messages.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
-	every := lookAtRemoteTask
+	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {
-		every = lookAtTask
+		every = taskPollInterval
 	}
 
 	bar := c.Progress(total, done, true)

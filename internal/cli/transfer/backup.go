@@ -42,7 +42,7 @@ queues, tokens and versions of the app are not in it: see docs/backup.md.`,
 			case err != nil:
 				return err
 			}
-			sayCopied(c, queues, "wrote", "to "+args[0])
+			reportCopied(c, queues, "wrote", "to "+args[0])
 			return nil
 		}), err
 	})
@@ -78,13 +78,13 @@ What was sent after the backup is lost, and what was done since is done again.`,
 			case err != nil:
 				return err
 			}
-			sayCopied(c, queues, "restored", "into "+dir)
+			reportCopied(c, queues, "restored", "into "+dir)
 			return nil
 		}), err
 	})
 }
 
-func sayCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) {
+func reportCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) {
 	messages := 0
 	for _, q := range queues {
 		messages += int(q.Messages)
