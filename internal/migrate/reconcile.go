@@ -9,6 +9,7 @@ import (
 // Reason is why a message stays at the source.
 type Reason string
 
+// Reasons to leave a message at the source.
 const (
 	Refused  Reason = "refused"   // by the destination
 	Behind   Reason = "behind"    // a rejected message of its group

@@ -47,6 +47,7 @@ type Skipped struct {
 // Reason is why a run was skipped.
 type Reason string
 
+// Reasons for skipping a run.
 const (
 	ReasonMissed  Reason = "missed"                  // too late for the task's policy and grace
 	ReasonOverlap Reason = "previous run unfinished" // of the same task

@@ -52,6 +52,7 @@ func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 // Overlap is the policy for a task that is due while its previous run is unfinished. The zero value means [Allow].
 type Overlap string
 
+// Overlap policies.
 const (
 	Allow       Overlap = "allow" // enqueue anyway
 	SkipOverlap Overlap = "skip"  // skip the run
@@ -60,6 +61,7 @@ const (
 // Missed is the policy for runs more than 10 s late, but within the task's grace. The zero value means [MissedOne].
 type Missed string
 
+// Policies for missed runs.
 const (
 	// MissedOne enqueues only the latest, or none if a newer run is due anyway.
 	MissedOne  Missed = "one"
