@@ -79,7 +79,7 @@ var rooms = []room{
 		[]string{"internal/aws", "internal/bundle", "internal/observe/telemetry", "internal/config/yamlfile"}},
 	{"internal/bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"internal/host/datadir", "internal/host/trust", "internal/config/yamlfile"}},
 	{"internal/bundle/machine", "Package machine applies the sections of a bundle that change the machine.", []string{"internal/bundle"}},
-	{"internal/config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
+	{"internal/config", "Package config loads the settings, tracks the origin of each, and rejects invalid ones with advice.",
 		[]string{"internal/bundle", "internal/host/datadir", "internal/delivery/filter", "internal/host/trust", "internal/delivery/webhook", "internal/config/yamlfile"}},
 	{"internal/cli/scaffold", "Package scaffold generates a Procfile and a tendril.yaml for the app in a folder.", []string{"internal/bundle", "internal/config"}},
 	{"internal/bundle/getconfig", "Package getconfig implements Elastic Beanstalk's get-config tool for scripts.",

@@ -1,4 +1,4 @@
-// Package config reads the settings, knows where each came from, and refuses bad ones with advice.
+// Package config loads the settings, tracks the origin of each, and rejects invalid ones with advice.
 //
 // Every option is one row of the table behind [Options]: its name in each notation, kind, default, range and help.
 // Flags, variables, the settings file, messages, documentation ([Reference]) and completion all derive from that row.

@@ -64,17 +64,14 @@
 //
 // # If the app fails
 //
-// The pause before a restart doubles with every failure in the window, from RestartMin to RestartMax. Exits that
-// [Options.Excused] excuses do not count. After more than RestartLimit failures in the window, the process is given up and
-// [Failed]: its gate is closed, other processes keep running, and a single attempt every RetryAfter may revive it. A process
-// that is not ready is never killed for that; its gate stays closed, and [Events.ReadyLate] reports it.
+// The pause before a restart doubles with every failure in the window, from RestartMin to RestartMax. After more than
+// RestartLimit failures in the window, the process is [Failed]: its gate is closed, other processes keep running, and
+// a single attempt every RetryAfter may revive it. A process that is not ready is never killed for that.
 //
 // # Single runs
 //
-// A [Runner] starts processes for callers with their own bookkeeping, such as functions in package runtimeapi and
-// hooks in package app. They have the same user, limits, output, guard and search for descendants. Descendants that
-// outlive the process may continue; they belong to the runner. A [Run] can also tell whether the program at the other
-// end of a connection belongs to it.
+// A [Runner] starts processes for callers with their own bookkeeping, such as packages runtimeapi and app. Descendants
+// that outlive such a process belong to the runner.
 //
 // # Process 1
 //
@@ -83,7 +80,6 @@
 //
 // # Limits
 //
-// Resource limits are those of processes, not of control groups. Sockets are not handed over. Processes do not wait
-// for each other. A program moved into the control group of another service, such as a container engine's, belongs to
-// that service. A setuid program loses the parent-death signal, but the guard still works.
+// Resource limits are those of processes, not of control groups. A program moved into the control group of another
+// service belongs to that service. A setuid program loses the parent-death signal, but the guard still works.
 package supervisor

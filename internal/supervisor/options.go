@@ -209,7 +209,7 @@ type Killed struct {
 type LinesDropped struct {
 	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines counts lost lines since the last report, and Total those of all streams since the start.
+	// Lines counts lost lines since the last report, and Total counts the lost lines of all streams since the start.
 	Lines, Total int64
 }
 

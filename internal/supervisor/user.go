@@ -108,7 +108,7 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// The system's tables contain numbers only; 65534 is nobody.
+		// The system's tables contain numbers only.
 		return 65534
 	}
 	return uint32(n)

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// newMode is the default mode of a file, and newFolder that of its parents.
+// newMode is the default mode of a file, and newFolder the mode of its parent folders.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755
