@@ -56,7 +56,9 @@ type Instances struct {
 type KnownInstance struct {
 	// Name is the host and process ID, or the ID in the Auto Scaling group.
 	Name string `json:"name"`
-	// This marks the answering instance. Source is "process", "lease", or "asg:" and the name of a group.
+	// Member is the ID in the Auto Scaling group; "" if unknown.
+	Member string `json:"member,omitempty"`
+	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
@@ -69,7 +71,20 @@ type KnownInstance struct {
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	Console    string    `json:"console,omitempty"` // host:port, as reported by the instance
-	InFlight   *int      `json:"in_flight,omitempty"`
+	// Health is the instance's own health status.
+	Health string   `json:"health,omitempty"`
+	Causes []string `json:"causes,omitempty"`
+	// InFlight is the number of running deliveries, of at most Slots. LongestSeconds is the age of the oldest one.
+	InFlight       *int     `json:"in_flight,omitempty"`
+	Slots          int      `json:"slots,omitempty"`
+	LongestSeconds int      `json:"longest_seconds,omitempty"`
+	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
+	PausedQueues   []string `json:"paused_queues,omitempty"`
+	Deploying      bool     `json:"deploying,omitempty"`
+	// Unreachable means that its record in the registry has not changed for 90 s. RecordAgeSeconds is the time since
+	// this instance saw it change; 0 without a record, or after the first read.
+	Unreachable      bool    `json:"unreachable,omitempty"`
+	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
 	// Unhealthy is the group's verdict. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`

@@ -36,7 +36,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 				log.Info("size changed")
 			case made.Changes():
 				log.Debug("size not changed", "err", d.NotApplied)
-			case made.HeldByOneInstance():
+			case made.ScaleInHeld():
 				log.Warn("scale-in held", "hint", "lower the desired size yourself, or scale by BacklogPerProcess")
 			default:
 				log.Debug("size kept")

@@ -41,8 +41,14 @@ type Gauge struct {
 
 // Read returns the current measures, without Desired and Ready. If one queue is unknown, so is the sum.
 func (g *Gauge) Read() Inputs {
+	in, _ := g.Measure()
+	return in
+}
+
+// Measure is [Gauge.Read], and the same measures for the other instances.
+func (g *Gauge) Measure() (in Inputs, s Sample) {
 	queues := g.Queues()
-	in := Inputs{Slots: g.Slots, CPU: g.CPU()}
+	in = Inputs{Slots: g.Slots, CPU: g.CPU()}
 	var backlog int64
 	var oldest time.Duration
 	inWork := 0
@@ -79,13 +85,15 @@ func (g *Gauge) Read() Inputs {
 		in.Busy = of(min(100*float64(inWork)/float64(slots), 100))
 	}
 
+	deploying := g.Deploying()
 	switch {
-	case g.Deploying():
+	case deploying:
 		in.Hold = "a deployment is under way"
 	case paused:
 		in.Hold = "receiving is paused"
 	}
-	return in
+	return in, Sample{CPU: in.CPU, OldestAge: in.OldestAge, Slots: slots, InWork: inWork, ServiceTime: in.ServiceTime,
+		Deploying: deploying, Paused: paused}
 }
 
 // Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -66,6 +67,27 @@ func of(v float64) Reading {
 	return Reading{v, true}
 }
 
+// MarshalJSON writes a missing value as null.
+func (r Reading) MarshalJSON() ([]byte, error) {
+	if !r.Known {
+		return []byte("null"), nil
+	}
+	return json.Marshal(r.Value)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Values out of range are missing.
+func (r *Reading) UnmarshalJSON(text []byte) error {
+	var value *float64
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	*r = Reading{}
+	if value != nil {
+		*r = of(*value)
+	}
+	return nil
+}
+
 // Inputs are the inputs of a decision.
 type Inputs struct {
 	// Desired is the size last requested and Ready the number that is ready, both from the target.
@@ -82,11 +104,20 @@ type Inputs struct {
 	// seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
+	// Reporting is the number of measured instances; 0 means that all measures but the backlog are this instance's.
+	// Measured is the trigger's measure over all of them; nil means the field of that measure.
+	Reporting int
+	Measured  *Reading
+	// A reason against a smaller size.
+	HoldScaleIn string
 	// A reason to keep the size, such as a deployment in progress.
 	Hold string
 }
 
 func (in Inputs) read(m Measure) Reading {
+	if in.Measured != nil {
+		return *in.Measured
+	}
 	switch m {
 	case CPUUtilization:
 		return in.CPU

@@ -18,9 +18,9 @@ type Policy struct {
 	// means none.
 	Cooldown time.Duration
 
-	// OneInstance means that the size is a number of instances, but all measures except the backlog are this
-	// instance's. Only the backlog can then cause a scale-in.
-	OneInstance bool
+	// Instances means that the size is a number of instances, whose measures are combined. The size does not shrink
+	// while most of them do not report.
+	Instances bool
 
 	// Selects a trigger unless "".
 	Measure Measure
@@ -163,12 +163,12 @@ const (
 	ruleMissing     Rule = "missing"   // a measure is missing
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
-	ruleLimit       Rule = "limit"        // already at MinSize or MaxSize
-	ruleCooldown    Rule = "cooldown"     // the size has changed recently
-	ruleOneInstance Rule = "one instance" // scale-in would be based on one of several instances
-	ruleNeeded      Rule = "needed"       // scale-in would leave too few for the work in flight
-	ruleIdle        Rule = "idle"         // messages wait, but most slots are free, so more would not help
-	ruleSteady      Rule = "steady"       // no other size was needed for long enough
+	ruleLimit       Rule = "limit"         // already at MinSize or MaxSize
+	ruleCooldown    Rule = "cooldown"      // the size has changed recently
+	ruleScaleInHeld Rule = "scale-in held" // the measures of the instances do not allow fewer
+	ruleNeeded      Rule = "needed"        // scale-in would leave too few for the work in flight
+	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
+	ruleSteady      Rule = "steady"        // no other size was needed for long enough
 )
 
 // Decision is a policy's decision.
@@ -213,15 +213,15 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	}
 
 	s, d = decide(s, in, d)
-	if d.Rule == ruleIn && p.OneInstance && p.Measure != BacklogPerProcess {
-		d.Desired, d.Rule = d.From, ruleOneInstance
-		d.Why = fmt.Sprintf("scale-in is held: %s, but only this one of %d instances was measured", d.Why, d.From)
+	if reason := p.holdScaleIn(in); d.Rule == ruleIn && reason != "" {
+		d.Desired, d.Rule = d.From, ruleScaleInHeld
+		d.Why = fmt.Sprintf("scale-in is held: %s, but %s", d.Why, reason)
 	}
 	return s, d
 }
 
-// HeldByOneInstance reports whether a scale-in was held because the other instances were not measured.
-func (d Decision) HeldByOneInstance() bool { return d.Rule == ruleOneInstance }
+// ScaleInHeld reports whether the size would have shrunk if the measures of the instances allowed it.
+func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 
 func (s policyState) observe(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {

@@ -284,13 +284,13 @@ func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 	}{{"", false}, {CPUUtilization, false}, {BusyShare, false}, {OldestMessageAge, false}, {BacklogPerProcess, true}} {
 		t.Run("by "+string(c.measure), func(t *testing.T) {
 			t.Parallel()
-			p := Policy{MaxSize: 10, Measure: c.measure, Period: time.Minute, OneInstance: true}
+			p := Policy{MaxSize: 10, Measure: c.measure, Period: time.Minute, Instances: true}
 			s := newPolicyScript(t, p, 6)
 			d := s.run(idle, 3*time.Hour)
 			if shrank := s.size < 6; shrank != c.shrinks {
 				t.Errorf("the size is %d after three hours, by %+v", s.size, d)
 			}
-			if !c.shrinks && (!d.HeldByOneInstance() || !strings.Contains(d.Why, "scale-in is held: ") ||
+			if !c.shrinks && (!d.ScaleInHeld() || !strings.Contains(d.Why, "scale-in is held: ") ||
 				!strings.Contains(d.Why, "only this one of 6 instances was measured")) {
 				t.Errorf("held by %+v", d)
 			}
@@ -298,15 +298,15 @@ func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 			if s.run(loaded, time.Hour); s.size <= before {
 				t.Errorf("the size is %d under load, and was %d", s.size, before)
 			}
-			p.OneInstance = false
-			if s = newPolicyScript(t, p, 6); s.run(idle, 3*time.Hour).HeldByOneInstance() || s.size == 6 {
+			p.Instances = false
+			if s = newPolicyScript(t, p, 6); s.run(idle, 3*time.Hour).ScaleInHeld() || s.size == 6 {
 				t.Errorf("one process for all: the size is %d", s.size)
 			}
 		})
 	}
 	t.Run("bounds still hold", func(t *testing.T) {
 		t.Parallel()
-		s := newPolicyScript(t, Policy{MaxSize: 4, OneInstance: true}, 6)
+		s := newPolicyScript(t, Policy{MaxSize: 4, Instances: true}, 6)
 		s.run(idle, time.Minute)
 		if s.size != 4 {
 			t.Errorf("the size is %d, and MaxSize 4", s.size)

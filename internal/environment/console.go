@@ -47,7 +47,7 @@ func (e *Environment) startConsole(context.Context) error {
 	}
 	opts.Settings.Describe = e.Describe
 	opts.Settings.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
-	opts.Views.Instances = (&knownInstances{e.scale, e.instance, e.Status}).list
+	opts.Views.Instances = (&knownInstances{e.scale, e.members, e.instance}).list
 	if !e.opts.QueuesOnly {
 		opts.Settings.Configuration = e.changes.configuration
 		opts.Settings.PreviewChange = e.changes.previewChange
@@ -108,16 +108,12 @@ func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 
 // Status describes the current state of the environment.
 func (e *Environment) Status() api.Status {
-	s := api.Status{StartedAt: e.instance.began, State: api.StateRunning, Backend: api.BackendEmbedded}
+	s := api.Status{StartedAt: e.instance.began, State: e.life.state(), Backend: api.BackendEmbedded}
 	if e.settings.now().Backend == config.BackendSQS {
 		s.Backend = api.BackendSQS
 	}
 	if !e.life.running() {
-		s.State = api.StateStarting
 		return s
-	}
-	if e.life.stopping() {
-		s.State = api.StateDraining
 	}
 
 	named := map[string]bool{} // targets with a limit

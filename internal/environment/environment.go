@@ -26,6 +26,7 @@ type Environment struct {
 	changes  *changes
 	cron     *schedule
 	scale    *sizing
+	members  *members
 	observe  *observer
 	instance *instance
 	systemd  *serviceManager
@@ -48,9 +49,13 @@ func New(opts Options) *Environment {
 	e.changes.changing <- struct{}{}
 	e.observe = e.newObserver()
 
+	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
+		scale: e.scale, observe: e.observe, instance: e.instance}
+
 	// Dependencies that would be circular otherwise.
 	e.work.observe = e.observe
 	e.cron.observe = e.observe
+	e.scale.members = e.members
 	e.scale.decided = e.observe.history.decided
 	e.systemd = newServiceManager(e.opts, e.life, e.settings, e.work, func() bool {
 		return e.opts.QueuesOnly || !slices.ContainsFunc(e.observe.monitor.Live(), func(c health.Check) bool { return !c.OK })
@@ -168,6 +173,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.work.restorePauses,           // before anything is received
 		e.work.buildDepths,             // for health, scaling and metrics
 		e.cron.build,                   // needs the queues
+		e.members.run,                  // shows the drain, and reports the stop after everything below
 		e.scale.closeFleet,             // leaves its group after everything below has stopped
 		e.scale.protectTask,            // likewise
 		e.observe.watchProblems,        // the queues with workers are known

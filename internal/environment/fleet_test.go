@@ -61,7 +61,7 @@ func testMember(t *testing.T, c *amazon) {
 		t.Errorf("the status is %+v", st)
 	}
 	eventually(t, "all members, and this one in place of itself", func() bool {
-		known := (&knownInstances{r.scale, r.Environment.instance, r.Status}).list()
+		known := (&knownInstances{r.scale, r.members, r.Environment.instance}).list()
 		self := known.Instances[0]
 		return len(known.Instances) == 3 && strings.HasPrefix(self.Name, id+", ") && self.Protected != nil &&
 			*self.Protected && self.State == "running, InService" && known.Instances[1].Source == "asg:workers" &&
@@ -114,7 +114,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	if d := group(t, c).Desired; d != 3 {
 		t.Errorf("the group has %d instances, want 3", d)
 	}
-	if made := r.scale.scaleDecisions().Decisions; made[0].Rule != "one instance" ||
+	if made := r.scale.scaleDecisions().Decisions; made[0].Rule != "scale-in held" ||
 		!strings.Contains(made[0].Why, "only this one of 3 instances") {
 		t.Errorf("the decision is %+v", made[0])
 	}

@@ -1,42 +1,55 @@
 package environment
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
+	"tendril/internal/instances"
 )
 
-// knownInstances lists this instance, the leader known from its lease, and the members of the Auto Scaling group.
+// knownInstances lists the instances of the environment: this one, those with a record in the shared registry, the holder
+// of the leader's lease, and the members of the Auto Scaling group.
 type knownInstances struct {
-	scale  *sizing
-	self   *instance
-	status func() api.Status
+	scale   *sizing
+	members *members
+	self    *instance
 }
 
+// recordsTimeout bounds the read of the others' records. The list comes without them after that.
+const recordsTimeout = 3 * time.Second
+
 func (k *knownInstances) list() api.Instances {
-	st := k.status()
-	self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
-		StartedAt: k.self.began, Console: k.self.address}
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
+		self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: k.scale.life.state(),
+			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.address}
 		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
 	}
 
-	inFlight := 0
-	for _, w := range st.Workers {
-		inFlight += w.InWork
-	}
-	self.InFlight = &inFlight
-	if k.scale.programs.app != nil {
-		self.AppVersion = k.scale.programs.app.Version()
-	}
-	if st.Scaling != nil && st.Scaling.Protection != "" {
-		on := st.Scaling.Protection == "on"
+	record := k.members.record()
+	record.Load = k.members.load(k.members.gauge)
+	self := knownByRecord(&record)
+	self.This, self.Source = true, "process"
+	if protection := k.scale.protection.text(); protection != "" {
+		on := protection == "on"
 		self.Protected = &on
 	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), recordsTimeout)
+	defer cancel()
 	out := api.Instances{Instances: []api.KnownInstance{self}}
+	others, err := k.members.others(ctx)
+	for i := range others {
+		one := knownByRecord(&others[i].Record)
+		one.Unreachable = !others[i].Reachable()
+		one.RecordAgeSeconds = others[i].Age.Seconds()
+		out.Instances = append(out.Instances, one)
+	}
 
 	leader := k.scale.cron.election.Status()
 	if !leader.Local {
@@ -45,10 +58,25 @@ func (k *knownInstances) list() api.Instances {
 	addLeader(&out, &leader)
 	members := k.scale.fleet.Members()
 	addMembers(&out, &members)
-	if out.Notes = k.soleInstanceNotes(); out.Notes == nil {
+
+	out.Notes = k.soleInstanceNotes()
+	switch {
+	case out.Notes != nil:
+	case err != nil:
+		out.Notes = []string{"The records of the other instances cannot be read: " + err.Error()}
+	case !k.members.shared():
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	return out
+}
+
+// knownByRecord converts a record of the registry.
+func knownByRecord(r *instances.Record) api.KnownInstance {
+	inFlight := r.Load.InWork
+	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
+		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: r.Health, Causes: r.Causes,
+		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
+		PausedQueues: r.PausedQueues, Deploying: r.Deploying}
 }
 
 // processName returns this instance's name in the leader's lease. It must match package leader.
@@ -60,33 +88,49 @@ func processName() string {
 	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
-// addLeader marks this instance as leader, or adds the leader from the lease.
+// addLeader marks the leader, and adds it if only its lease is known.
 func addLeader(out *api.Instances, leader *api.Leader) {
-	switch self := &out.Instances[0]; {
-	case leader.Local: // there is no election
-	case leader.Leading:
-		self.Leads = true
-		self.Term = leader.Term
-		self.LeaseAgeSeconds = leader.AgeSeconds
-	case leader.Holder != "":
-		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Leads: true,
-			Term: leader.Term, LeaseAgeSeconds: leader.AgeSeconds, Console: leader.Console})
+	if leader.Local || !leader.Leading && leader.Holder == "" {
+		return
 	}
+	i := 0
+	if !leader.Leading {
+		i = slices.IndexFunc(out.Instances, func(one api.KnownInstance) bool {
+			return !one.This && one.Name == leader.Holder && one.Console == leader.Console
+		})
+	}
+	if i < 0 {
+		i = len(out.Instances)
+		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Console: leader.Console})
+	}
+	one := &out.Instances[i]
+	one.Leads, one.Term, one.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
 }
 
+// addMembers adds the members of the group: to the instance with a member's id, or else as one more instance.
 func addMembers(out *api.Instances, group *fleet.Members) {
-	for _, one := range group.Instances {
-		if one.ID == group.Self {
-			self := &out.Instances[0]
-			self.Name = one.ID + ", " + self.Name
-			self.Unhealthy = !one.Healthy
-			self.SeenAt = group.At
-			self.State += ", " + one.State
+	for _, member := range group.Instances {
+		i := slices.IndexFunc(out.Instances, func(one api.KnownInstance) bool {
+			return one.Member == member.ID || one.This && group.Self == member.ID
+		})
+		if i < 0 {
+			protected := member.Protected
+			out.Instances = append(out.Instances, api.KnownInstance{Name: member.ID, Member: member.ID,
+				Source: config.ScaleGroup + group.Group, State: member.State, Unhealthy: !member.Healthy, Protected: &protected,
+				SeenAt: group.At})
 			continue
 		}
-		protected := one.Protected
-		out.Instances = append(out.Instances, api.KnownInstance{Name: one.ID, Source: config.ScaleGroup + group.Group,
-			State: one.State, Unhealthy: !one.Healthy, Protected: &protected, SeenAt: group.At})
+
+		one := &out.Instances[i]
+		one.Name = member.ID + ", " + one.Name
+		one.Member = member.ID
+		one.Unhealthy = !member.Healthy
+		one.SeenAt = group.At
+		one.State += ", " + member.State
+		if !one.This {
+			protected := member.Protected
+			one.Protected = &protected
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"tendril/api"
 )
 
 // Errors that describe how an environment ended.
@@ -109,6 +111,17 @@ func isClosed(state <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// state returns the state as package api names it.
+func (l *lifecycle) state() string {
+	switch {
+	case !l.running():
+		return api.StateStarting
+	case l.stopping():
+		return api.StateDraining
+	}
+	return api.StateRunning
 }
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }

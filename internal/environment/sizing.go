@@ -31,6 +31,7 @@ type sizing struct {
 	work     *pipelines
 	programs *programs
 	cron     *schedule
+	members  *members
 
 	inFlight    delivery.Tracker // empty unless messages in flight need protection
 	loop        *autoscale.Loop
@@ -81,9 +82,10 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 		return err
 	}
 
+	gauge := s.gauge(false)
 	s.fleet, err = fleet.Open(ctx, fleet.Options{Region: s.opts.aws().Region, Group: group, Cluster: cluster, Service: service,
 		Namespace: loadNamespace(s.settings.now()), Work: s.inFlight.Work, Drain: s.life.Drain,
-		Load: s.gauge(false).Read, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
+		Load: func() autoscale.Inputs { return s.members.combined(gauge, autoscale.Policy{}) }, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
 		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	})
 	if err != nil {
@@ -147,7 +149,9 @@ func (s *sizing) runScaling(context.Context) error {
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
-	gauge, interval := s.gauge(false), loadInterval
+	gauge := s.gauge(false)
+	load := gauge.Read
+	interval := loadInterval
 	var target autoscale.Target = &autoscale.Advice{}
 	opts := autoscale.Options{Policy: scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)}
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
@@ -160,7 +164,8 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 				"http_connections", set.HTTPConnections, "used", opts.Policy.MaxSize)
 		}
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")
-		gauge, target = s.replicaGauge(opts.Policy.MaxSize), s.programs.app.Scaler(run)
+		load = s.replicaGauge(opts.Policy.MaxSize).Read
+		target = s.programs.app.Scaler(run)
 	case isGroup:
 		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(s.opts.Config)
 		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
@@ -179,11 +184,12 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		opts.IsLeader = s.fleet.IsLeader
 		interval = groupInterval
 		target = s.fleet.Target()
-		opts.Policy.OneInstance = true
+		opts.Policy.Instances = true
+		load = func() autoscale.Inputs { return s.members.combined(gauge, opts.Policy) }
 	}
 
 	opts.Interval = loadIntervalOf(interval, opts.Policy)
-	return autoscale.New(gauge.Read, target, opts)
+	return autoscale.New(load, target, opts)
 }
 
 // maxReplicas returns the largest number of replicas that can all have a delivery.
@@ -236,13 +242,15 @@ func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	}
 	host := health.NewHost("")
 	return &autoscale.Gauge{
-		Slots:  slotsOf(s.settings.now().HTTPConnections, concurrency),
-		Queues: func() []autoscale.QueueState { return s.loads(toOwnApp) },
-		CPU:    func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
-		Deploying: func() bool {
-			return s.programs.app != nil && s.programs.app.Deployment() != nil && !s.programs.app.Deployment().Over()
-		},
+		Slots:     slotsOf(s.settings.now().HTTPConnections, concurrency),
+		Queues:    func() []autoscale.QueueState { return s.loads(toOwnApp) },
+		CPU:       func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
+		Deploying: s.deploying,
 	}
+}
+
+func (s *sizing) deploying() bool {
+	return s.programs.app != nil && s.programs.app.Deployment() != nil && !s.programs.app.Deployment().Over()
 }
 
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
@@ -304,7 +312,7 @@ func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
 	}
-	if all := s.loop.Status().Decisions; len(all) > 0 && all[0].Decided.Decision.HeldByOneInstance() {
+	if all := s.loop.Status().Decisions; len(all) > 0 && all[0].Decided.Decision.ScaleInHeld() {
 		return all[0].Decided.Decision.Why
 	}
 	return ""

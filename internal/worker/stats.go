@@ -31,6 +31,8 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to the start of a
 	// delivery in the last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
+	// LongestDelivery is the age of the oldest running delivery.
+	LongestDelivery time.Duration
 	// Turns is the number of messages started in the last minute, TurnShare their share in the pool, 0 to 1.
 	Turns     int64
 	TurnShare float64

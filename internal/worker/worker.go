@@ -204,6 +204,9 @@ func (w *Worker) Status() Status {
 		if h.stage != deleting {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
+		if h.stage == posting {
+			s.LongestDelivery = max(s.LongestDelivery, now.Sub(h.startedAt))
+		}
 	}
 
 	turns := w.slots.turns.sum(now)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -83,9 +84,10 @@ func inputTexts(in *api.ScaleInputs) []string {
 func NewInstances(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "instances",
-		Short: "List the instances of the environment that are known, and which one leads",
-		Long: `Lists this instance, the one that leads as its lease says, and the members of an Auto Scaling group.
-What is not known of another instance is left out, and a line below says why.`,
+		Short: "List the instances of the environment with health, load and leader",
+		Long: `Lists the instances that share a registry, with the state, health and load that each reports there at least
+once a minute, the leader, and the members of an Auto Scaling group. An instance that has not reported for 90 seconds is
+unreachable. Without a shared registry only this instance and the leader are known.`,
 		Args: cobra.NoArgs,
 	}
 
@@ -104,11 +106,11 @@ What is not known of another instance is left out, and a line below says why.`,
 }
 
 var instanceList = base.List[api.KnownInstance]{
-	Heading: []string{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"},
+	Heading: []string{"INSTANCE", "STATE", "HEALTH", "LEADS", "IN FLIGHT", "CPU", "LONGEST", "APP", "VERSION", "STARTED", "KNOWN FROM"},
 	Name:    func(one *api.KnownInstance) string { return one.Name },
 	Row: func(one *api.KnownInstance) []string {
-		return []string{one.Name, one.Source, instanceState(one), leadsText(one), inFlightText(one), one.Version,
-			base.Since(one.StartedAt)}
+		return []string{one.Name, instanceState(one), cmp.Or(one.Health, "-"), leadsText(one), inFlightText(one), cpuText(one),
+			longestText(one), cmp.Or(one.AppVersion, "-"), cmp.Or(one.Version, "-"), base.Since(one.StartedAt), sourceText(one)}
 	},
 }
 
@@ -116,6 +118,15 @@ func instanceState(one *api.KnownInstance) string {
 	var words []string
 	if one.State != "" {
 		words = append(words, one.State)
+	}
+	if one.Unreachable {
+		words = append(words, "unreachable")
+	}
+	if one.Deploying {
+		words = append(words, "deploying")
+	}
+	if len(one.PausedQueues) > 0 {
+		words = append(words, "paused: "+strings.Join(one.PausedQueues, " "))
 	}
 	if one.Unhealthy {
 		words = append(words, "unhealthy")
@@ -140,5 +151,29 @@ func inFlightText(one *api.KnownInstance) string {
 	if one.InFlight == nil {
 		return "-"
 	}
+	if one.Slots > 0 {
+		return fmt.Sprintf("%d of %d", *one.InFlight, one.Slots)
+	}
 	return strconv.Itoa(*one.InFlight)
+}
+
+func cpuText(one *api.KnownInstance) string {
+	if one.CPUPercent == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", *one.CPUPercent)
+}
+
+func longestText(one *api.KnownInstance) string {
+	if one.LongestSeconds == 0 {
+		return "-"
+	}
+	return base.Seconds(float64(one.LongestSeconds))
+}
+
+func sourceText(one *api.KnownInstance) string {
+	if one.RecordAgeSeconds == 0 {
+		return one.Source
+	}
+	return fmt.Sprintf("%s, %s ago", one.Source, base.Seconds(one.RecordAgeSeconds))
 }

@@ -77,6 +77,25 @@ func (e *Election) rejoin(ctx context.Context) error {
 	return err
 }
 
+// Name is the name of the leader's lease, which is the same on all instances of the environment.
+func (e *Election) Name() string { return e.registry.leaseName() }
+
+// Leases returns the leases of the registry that instances share. decided is false while the registry's server has not
+// answered yet; without a shared registry the leases are nil.
+func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
+	if e.registry.opts.Local {
+		return nil, true, nil
+	}
+	reg, err := e.registry.open(ctx)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case reg == nil:
+		return nil, !e.registry.undecided.Load(), nil
+	}
+	return reg.leases, true, nil
+}
+
 // IsLeader reports whether this instance is elected, or there is certainly no registry.
 func (e *Election) IsLeader() bool {
 	if _, leads := e.Term(); leads || e.elector.Load() != nil {

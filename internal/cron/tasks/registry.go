@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,8 @@ type finder struct {
 	lead registry.Leadership
 	log  *slog.Logger
 
-	found atomic.Pointer[sharedRegistry] // nil before the first open, or without a registry
+	opening sync.Mutex
+	found   atomic.Pointer[sharedRegistry] // nil before the first open, or without a registry
 	// the queue's server has not reported yet whether it has a registry
 	undecided atomic.Bool
 	// reason, a string, why this instance cannot use the registry, or ""
@@ -94,6 +96,8 @@ func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
 // open finds the registry once. It returns nil without one.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
 	if reg = f.found.Load(); reg != nil {
 		return reg, nil
 	}

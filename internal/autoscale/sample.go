@@ -1,0 +1,119 @@
+package autoscale
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Sample is the load of one of several instances. Its JSON names are stable, since instances of different versions read
+// each other's samples.
+type Sample struct {
+	CPU       Reading `json:"cpu"`
+	OldestAge Reading `json:"oldest_age"`
+	// Slots is the number of concurrent deliveries, and InWork how many are running.
+	Slots  int `json:"slots"`
+	InWork int `json:"in_flight"`
+	// ServiceTime is the average duration of a delivery in seconds; 0 when unknown.
+	ServiceTime float64 `json:"service_time,omitempty"`
+	// Deploying reports a deployment in progress, and Paused that all queues are paused.
+	Deploying bool `json:"deploying,omitempty"`
+	Paused    bool `json:"paused,omitempty"`
+}
+
+// busy is the part of the slots that are busy, in percent.
+func (s *Sample) busy() Reading {
+	if s.Slots <= 0 {
+		return Reading{}
+	}
+	return of(min(100*float64(s.InWork)/float64(s.Slots), 100))
+}
+
+func (s *Sample) read(m Measure) Reading {
+	switch m {
+	case CPUUtilization:
+		return s.CPU
+	case OldestMessageAge:
+		return s.OldestAge
+	case BusyShare:
+		return s.busy()
+	}
+	return Reading{}
+}
+
+// Combine returns the inputs of a decision about several instances. own are the measures of this instance, whose backlog
+// is the queue's, and all are the samples of all instances that report, this one's included.
+//
+// The statistic of the trigger combines the readings of its measure; the other measures are averages.
+func Combine(own Inputs, all []Sample, p Policy) Inputs {
+	in := own
+	in.Reporting = len(all)
+	if len(all) == 0 {
+		return in
+	}
+
+	p = p.complete()
+	in.CPU = combine(all, CPUUtilization, Average)
+	in.OldestAge = combine(all, OldestMessageAge, Maximum)
+	if p.Measure != "" && p.Measure != BacklogPerProcess {
+		measured := combine(all, p.Measure, p.Statistic)
+		in.Measured = &measured
+	}
+
+	var total Sample
+	var serviceTime float64
+	var timed, paused, deploying int
+	for _, s := range all {
+		total.Slots += max(s.Slots, 0)
+		total.InWork += max(s.InWork, 0)
+		if s.ServiceTime > 0 {
+			serviceTime += s.ServiceTime
+			timed++
+		}
+		if s.Paused {
+			paused++
+		}
+		if s.Deploying {
+			deploying++
+		}
+	}
+	in.Busy = total.busy()
+	in.Slots = total.Slots / len(all)
+	in.ServiceTime = serviceTime / float64(max(timed, 1))
+
+	in.Hold, in.HoldScaleIn = "", ""
+	switch {
+	case deploying > 0:
+		in.Hold = fmt.Sprintf("a deployment is under way on %d of %d instances", deploying, len(all))
+	case paused == len(all):
+		in.Hold = "receiving is paused on all instances"
+	case paused > 0:
+		in.HoldScaleIn = fmt.Sprintf("receiving is paused on %d of %d instances", paused, len(all))
+	}
+	return in
+}
+
+// combine applies a statistic to the readings of a measure. The value is unknown if more of them are missing than known.
+func combine(all []Sample, m Measure, s Statistic) Reading {
+	var q period
+	for i := range all {
+		q = q.add(all[i].read(m), 0, time.Time{})
+	}
+	value, known := q.value(s)
+	return Reading{value, known}
+}
+
+// holdScaleIn returns why the measures do not allow fewer instances; "" if they do.
+func (p Policy) holdScaleIn(in Inputs) string {
+	switch {
+	case !p.Instances:
+		return ""
+	case in.Reporting == 0 && p.Measure == BacklogPerProcess: // the backlog is the queue's
+		return in.HoldScaleIn
+	case in.Reporting == 0:
+		return cmp.Or(in.HoldScaleIn, fmt.Sprintf("only this one of %d instances was measured", in.Desired))
+	case 2*in.Reporting < in.Desired:
+		return fmt.Sprintf("only %d of %d instances report their load", in.Reporting, in.Desired)
+	}
+	return in.HoldScaleIn
+}

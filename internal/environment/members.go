@@ -1,0 +1,181 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/config"
+	"tendril/internal/instances"
+)
+
+const (
+	// registrySeek is the time between two attempts to find the shared registry.
+	registrySeek = 15 * time.Second
+	// leaveTimeout bounds the last write of this instance's record. Its age says the same a little later.
+	leaveTimeout = 3 * time.Second
+)
+
+// members records this instance in the registry that the instances of the environment share, and reads the others'
+// records. Without a shared registry it does nothing.
+type members struct {
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	work     *pipelines
+	programs *programs
+	cron     *schedule
+	scale    *sizing
+	observe  *observer
+	instance *instance
+
+	gauge  *autoscale.Gauge           // for the list of instances; each reader of the CPU usage has its own
+	joined atomic.Pointer[membership] // nil until the registry is found
+}
+
+// membership is this instance's record and its view of the others.
+type membership struct {
+	self   *instances.Member
+	others *instances.Watcher
+}
+
+// run joins the other instances in the background, and leaves them after everything that stops earlier.
+func (m *members) run(context.Context) error {
+	m.gauge = m.scale.gauge(false)
+	set := m.settings.now()
+	if !set.AnyOnSQS() || set.Leader == config.LeaderLocal {
+		return nil
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { m.join(ctx, &running) })
+	m.life.steps.push("the record of this instance", func(ctx context.Context) error {
+		stop()
+		running.Wait()
+		joined := m.joined.Load()
+		if joined == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+		defer cancel()
+		if err := joined.self.Leave(ctx); err != nil {
+			m.opts.Logger.Warn("instance record not marked as stopped", "component", "instances", "err", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// join waits for the registry, and then reports and watches until ctx ends.
+func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
+	select {
+	case <-m.life.announced:
+	case <-ctx.Done():
+		return
+	}
+	log := m.opts.Logger.With("component", "instances")
+
+	for failed := false; ; {
+		leases, decided, err := m.cron.election.Leases(ctx)
+		switch {
+		case err != nil && !failed:
+			log.Warn("shared registry not available", "err", err)
+			failed = true
+		case err == nil && decided && leases == nil:
+			return // no registry is shared
+		case leases != nil:
+			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log}
+			gauge := m.scale.gauge(false)
+			joined := &membership{instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
+				instances.NewWatcher(opts)}
+			m.joined.Store(joined)
+			running.Go(func() { joined.others.Run(ctx, m.leads) })
+			joined.self.Run(ctx)
+			return
+		}
+
+		select {
+		case <-time.After(registrySeek):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shared reports whether the other instances have records.
+func (m *members) shared() bool { return m.joined.Load() != nil }
+
+func (m *members) leads() bool {
+	_, leads := m.cron.election.Term()
+	return leads
+}
+
+// record describes this instance, without its load.
+func (m *members) record() instances.Record {
+	r := instances.Record{Name: processName(), Console: m.instance.address, Version: m.opts.Version,
+		StartedAt: m.instance.began.UTC(), State: m.life.state()}
+	if m.life.running() {
+		r.Member = m.scale.fleet.Members().Self
+	}
+	if m.programs.app != nil {
+		r.AppVersion = m.programs.app.Version()
+	}
+
+	report := m.observe.monitor.Report()
+	r.Health, r.Causes = string(report.Status), report.Causes
+	r.Deploying = m.scale.deploying()
+	for _, l := range m.work.all {
+		if isPaused(l.worker.Status()) {
+			r.PausedQueues = append(r.PausedQueues, l.queue.name)
+		}
+	}
+	return r
+}
+
+// load measures since the gauge was read last.
+func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
+	_, l.Sample = gauge.Measure()
+	for _, line := range m.work.all {
+		l.OldestDelivery = max(l.OldestDelivery, int(line.worker.Status().LongestDelivery/time.Second))
+	}
+	return l
+}
+
+// combined adds the measures of the other instances to this one's. Until the leader has watched them for a while it keeps
+// the size, since it cannot tell which records are current.
+func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
+	own, sample := gauge.Measure()
+	joined := m.joined.Load()
+	if joined == nil || !m.leads() {
+		return own
+	}
+	if watched := joined.others.Leading(); watched < instances.FreshFor {
+		own.Hold = fmt.Sprintf("this instance leads since %s ago, and decides after %s: the loads of the others are being read",
+			watched.Round(time.Second), instances.FreshFor)
+		return own
+	}
+
+	all, _ := joined.others.Recent() // after a failed read the records grow old
+	samples := []autoscale.Sample{sample}
+	for i := range all {
+		if one := &all[i]; one.Reachable() && one.ID != joined.self.ID() {
+			samples = append(samples, one.Load.Sample)
+		}
+	}
+	return autoscale.Combine(own, samples, policy)
+}
+
+// others returns the records of the other instances, read now; nil without a shared registry.
+func (m *members) others(ctx context.Context) (all []instances.Instance, err error) {
+	joined := m.joined.Load()
+	if joined == nil {
+		return nil, nil
+	}
+	all, err = joined.others.ReadOnce(ctx, 2*time.Second)
+	return slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == joined.self.ID() }), err
+}

@@ -1,0 +1,93 @@
+package instances
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"tendril/queue"
+)
+
+// Store holds the slots and the roster: the leases of a registry.
+type Store interface {
+	// Read returns the lease stored under name, the zero value if there isn't one.
+	Read(ctx context.Context, name string) (queue.Lease, error)
+	// Swap stores next if the stored version is old's, and returns what is stored after the call. A Swap whose next is
+	// stored already has won.
+	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
+}
+
+// roster counts the slots of an environment: those from 0 to Slots-1 exist, and Free lists the unused ones.
+type roster struct {
+	Slots int   `json:"slots"`
+	Free  []int `json:"free,omitempty"`
+}
+
+// take returns a free slot, the lowest one, or a new one.
+func (r roster) take() (roster, int) {
+	if len(r.Free) > 0 {
+		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
+	}
+	return roster{r.Slots + 1, nil}, r.Slots
+}
+
+// free returns the roster with more free slots. Free slots at the end cease to exist.
+func (r roster) free(slots ...int) roster {
+	all := append(slices.Clone(r.Free), slots...)
+	slices.Sort(all)
+	r.Free = slices.Compact(all)
+	for len(r.Free) > 0 && r.Free[len(r.Free)-1] >= r.Slots-1 {
+		last := r.Free[len(r.Free)-1]
+		r.Free = r.Free[:len(r.Free)-1]
+		r.Slots = min(r.Slots, last)
+	}
+	return r
+}
+
+// used returns the slots that instances own.
+func (r roster) used() (slots []int) {
+	for slot := range r.Slots {
+		if _, free := slices.BinarySearch(r.Free, slot); !free {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+func rosterOf(l queue.Lease) (r roster, err error) {
+	if l.Version == "" {
+		return r, nil
+	}
+	if err = json.Unmarshal([]byte(l.Data), &r); err != nil || r.Slots < 0 {
+		return r, fmt.Errorf("reading the list of instances: invalid content %.100q", l.Data)
+	}
+	return r, nil
+}
+
+// change replaces the roster, once. done is false if another instance was faster.
+func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
+	stored, err := d.store.Read(ctx, d.rosterName())
+	if err != nil {
+		return false, err
+	}
+	list, err := rosterOf(stored)
+	if err != nil {
+		return false, err
+	}
+	text, _ := json.Marshal(edit(list)) // has no values that cannot be written
+	done, _, err = d.store.Swap(ctx, d.rosterName(), stored, queue.Lease{Version: version, Data: string(text)})
+	return done, err
+}
+
+// directory names the leases of an environment's instances.
+type directory struct {
+	store       Store
+	environment string
+}
+
+func (d directory) rosterName() string { return d.environment + "/instances" }
+
+func (d directory) slotName(slot int) string {
+	return fmt.Sprintf("%s/instances/%d", d.environment, slot)
+}
