@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -206,6 +207,55 @@ func (d *dynamo) owners() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.writes...)
+}
+
+// Two instances report to one table: a busy one and an idle one. Their average keeps the group's size, which neither alone
+// would, and the group shrinks once both are idle.
+func TestSentencesAverageOfInstances(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a new leader watches the others for 90 s before it decides: not with -short")
+	}
+	table, group := newDynamo(t), newScalingGroup(t, 2)
+	q := watchQueue(t, "jobs", nil)
+	release, let := context.WithCancel(t.Context())
+	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) { <-release.Done() })
+	q.put(t, "busy until the release")
+	up := func() *process {
+		p, _ := startWith(t, []string{"AWS_ENDPOINT_URL_DYNAMODB=" + table.URL, "AWS_ENDPOINT_URL_AUTO_SCALING=" + group.URL},
+			"up", "--queue-url", q.watched, "--target", app.URL, "--console", "off", "--registry-table", "instances",
+			"--http-connections", "1", "--scale-target", "asg:workers", "--scale-measure-name", "BusyShare", "--scale-period", "2s",
+			"--scale-cooldown", "0s", "--verbose")
+		return p
+	}
+	both := []*process{up(), up()}
+	decisions := func(reason string) (n int) {
+		for _, p := range both {
+			n += p.count(func(e event) bool { return strings.Contains(e.Reason, reason) })
+		}
+		return n
+	}
+	long := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(4 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it was not seen in time that %s", what)
+			}
+		}
+	}
+	row(t, "A53", func(t *testing.T) {
+		long("the leader watches the other one first", func() bool { return decisions("the loads of the others") > 0 })
+		alone := decisions("BusyShare is not outside")
+		long("the leader decides by both", func() bool { return decisions("BusyShare is not outside") > alone })
+		if sizes := group.requested(); len(sizes) > 0 {
+			t.Errorf("with one busy and one idle instance the group was told %v", sizes)
+		}
+		let()
+		long("the group shrinks once both are idle", func() bool { return len(group.requested()) > 0 })
+		if sizes := group.requested(); sizes[0] != 1 {
+			t.Errorf("the group was told %v, want 1", sizes)
+		}
+	})
 }
 
 // Instances with the same DynamoDB table elect a leader.

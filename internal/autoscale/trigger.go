@@ -54,17 +54,17 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
 	switch {
 	case s.over >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %g for %v", was, p.UpperThreshold,
+		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %v", was, p.UpperThreshold,
 			p.BreachDuration))
 	case s.under >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %g for %v", was, p.LowerThreshold,
+		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %v", was, p.LowerThreshold,
 			p.BreachDuration))
 	case !in.read(p.Measure).Known:
 		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is not known", p.Measure)
 	case s.over > 0 || s.under > 0:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
 	default:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold,
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is not outside of %.4g to %.4g", p.Measure, p.LowerThreshold,
 			p.UpperThreshold)
 	}
 	return s, d

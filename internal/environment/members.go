@@ -155,7 +155,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 		return own
 	}
 	if watched := joined.others.Leading(); watched < instances.FreshFor {
-		own.Hold = fmt.Sprintf("this instance leads since %s ago, and decides after %s: the loads of the others are being read",
+		own.Hold = fmt.Sprintf("leader for %s: it reads the loads of the others for %s before it decides",
 			watched.Round(time.Second), instances.FreshFor)
 		return own
 	}
