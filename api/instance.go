@@ -51,7 +51,7 @@ type Instance struct {
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a running process, which other users cannot see in /proc.
+// Program identifies the executable of a running process, which other processes cannot see in /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.

@@ -66,7 +66,7 @@ type Account struct {
 	Live int64 `json:"live"`
 }
 
-// Off returns the imbalance of the account: 0 unless messages were lost or duplicated.
+// Off returns the imbalance of the account, which is 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
