@@ -22,6 +22,7 @@ type network struct {
 	Store
 	down   atomic.Bool
 	writes *atomic.Int64
+	reads  *atomic.Int64
 }
 
 var errDown = errors.New("no answer")
@@ -30,6 +31,7 @@ func (n *network) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if n.down.Load() {
 		return queue.Lease{}, errDown
 	}
+	n.reads.Add(1)
 	return n.Store.Read(ctx, name)
 }
 
@@ -45,12 +47,13 @@ func (n *network) Swap(ctx context.Context, name string, old, next queue.Lease) 
 type fleet struct {
 	store  Store
 	writes atomic.Int64
+	reads  atomic.Int64
 }
 
 func newFleet() *fleet { return &fleet{store: registry.NewLeases(registry.NewMemory())} }
 
 func (f *fleet) options() (Options, *network) {
-	n := &network{Store: f.store, writes: &f.writes}
+	n := &network{Store: f.store, writes: &f.writes, reads: &f.reads}
 	return Options{Store: n, Environment: "jobs", Log: slog.New(slog.DiscardHandler)}, n
 }
 
@@ -287,11 +290,16 @@ func TestThousandInstances(t *testing.T) {
 		running, stop := context.WithCancel(t.Context())
 		defer stop()
 		go w.Run(running, func() bool { return true })
-		before := f.writes.Load()
+		before, readBefore := f.writes.Load(), f.reads.Load()
 		const measured = 10 * time.Minute
 		time.Sleep(measured)
-		if rate := float64(f.writes.Load()-before) / measured.Seconds(); rate > 20 {
-			t.Errorf("%.1f writes a second", rate)
+		writes := float64(f.writes.Load()-before) / measured.Seconds()
+		reads := float64(f.reads.Load()-readBefore) / measured.Seconds()
+		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6 // dollars, on demand
+		dollars := seconds * (writes*write + reads*read) / n
+		t.Logf("%.1f writes and %.1f reads a second, %.3f dollars per instance and month", writes, reads, dollars)
+		if writes > 20 || dollars > 0.05 {
+			t.Errorf("%.1f writes a second, %.3f dollars per instance and month: want at most 20 and 0.05", writes, dollars)
 		}
 		if got := len(names(t, w)); got != n {
 			t.Errorf("%d of %d are reachable", got, n)
