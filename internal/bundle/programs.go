@@ -225,6 +225,9 @@ func (m *missingPrograms) script(file string, line int, text string) {
 
 func (m *missingPrograms) command(file string, line int, words, known []string) {
 	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "exec") {
+		if strings.ContainsAny(words[0], "\"'`(\\") {
+			return // the value may continue in the next word
+		}
 		words = words[1:]
 	}
 

@@ -45,6 +45,8 @@ func TestMissingPrograms(t *testing.T) {
 		"a text of two lines":    {map[string]string{hook: "#!/bin/sh\necho 'a\ngone'\n"}, nil},
 		"another path":           {map[string]string{hook: "#!/bin/sh\nexport PATH=/opt/x:$PATH\ngone\n"}, nil},
 		"variables":              {map[string]string{hook: "#!/bin/sh\n$PROGRAM x\n\"gone\" x\n"}, nil},
+		"values of several words": {map[string]string{hook: "#!/bin/sh\nA=$(here lost x)\nA=`here lost x`\nA='b lost c' here\n" +
+			"A=\"b lost c\"\nexport A=$(here lost x)\nA=b gone x\n"}, []string{missing(hook, "7", "gone")}},
 		"after an installation": {map[string]string{hook: "#!/bin/sh\nhere install -y gone\ngone\n",
 			"Procfile": "web: lost"}, nil},
 		"another language": {map[string]string{hook: "#!/usr/bin/env here\nimport gone\n"}, nil},
