@@ -163,7 +163,7 @@ func TestWorkerlessPageSurprises(t *testing.T) {
 		{"explain cloudwatch --function f --queues a,b", 0, "off (default: no name was set)"},
 		{"explain cloudwatch --function f --queues a,b --name n", 0, "on (default: a name was set)"},
 		{"explain cloudwatch --function f --queues a,b --name n --cloudwatch off", 0, "off (--cloudwatch)"},
-		{"explain cloudwatch --queues a,b --name n", 0, "off (default: no queue and no function is Amazon's)"},
+		{"explain cloudwatch --queues a,b --name n", 0, "off (default: no queue or function is on AWS itself)"},
 		{"explain http-connections -concurrency=20", 0, "20 (--concurrency)"},
 	} {
 		if out, code := tendril(t, t.TempDir(), nil, strings.Fields(c.args)...); code != c.code ||

@@ -19,7 +19,7 @@ func TestReadmeCommands(t *testing.T) {
 		!strings.Contains(readme, "\n$ "+send+"\n") {
 		t.Fatal("the README's first commands are others now: test those")
 	}
-	const hint = "set its user with --app-user, or confirm this with --allow-root"
+	const hint = "set its user with --app-user, or allow this with --allow-root"
 
 	for _, tt := range []struct {
 		name   string

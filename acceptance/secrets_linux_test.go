@@ -44,7 +44,7 @@ func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	}
 	doctor := exec.Command(cmd.Path, "doctor", "--data-dir", data)
 	doctor.Env, doctor.SysProcAttr = cmd.Env, cmd.SysProcAttr
-	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "the environment runs this program") {
+	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "the environment runs this binary") {
 		t.Errorf("doctor does not recognise the program: %s", out)
 	}
 }

@@ -87,7 +87,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	if err := os.WriteFile(allowed, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.await("READY=1\nSTATUS=working on 1 queue: 0 in work, 0 done")
+	s.await("READY=1\nSTATUS=working on 1 queue: 0 in flight, 0 done")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	s.await("RELOADING=1\nMONOTONIC_USEC=")
 	s.await("READY=1\n")

@@ -44,7 +44,7 @@ func Dial(dataDir string) (*Client, error) {
 	}
 	if instance.Console == "" {
 		return nil, &Error{cause: ErrOff,
-			Message: fmt.Sprintf("environment %q on %s runs with its console off", instance.Environment, dataDir),
+			Message: fmt.Sprintf("environment %q on %s has its console off", instance.Environment, dataDir),
 			Hint:    "start it with --console 127.0.0.1:9325 (or port 0 for a free one), or name a queue by its URL"}
 	}
 	token, err := ReadToken(dataDir)

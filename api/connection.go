@@ -67,7 +67,7 @@ func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	}
 	return &Error{
 		Message: "its certificate is not the one in " + filepath.Join(c.dataDir, InstanceFile),
-		Hint:    "another program may listen there; name the environment's own --data-dir, or restart it",
+		Hint:    "another program may be listening there; use the environment's own --data-dir, or restart it",
 	}
 }
 
@@ -175,8 +175,8 @@ func (c *connection) unanswered(err error) error {
 		return &Error{Status: http.StatusUnauthorized, cause: unproved, Message: fmt.Sprintf(
 			"the server at %s does not prove that it is environment %q, so nothing was sent to it", c.instance.Console,
 			c.instance.Environment),
-			Hint: fmt.Sprintf("restart the environment (process %d), which may be of an older version (%s), with this version "+
-				"of tendril; another program may also listen there", c.instance.PID, c.instance.Version)}
+			Hint: fmt.Sprintf("restart the environment (process %d), which may run an older version (%s), with this "+
+				"version of tendril; another program may also be listening there", c.instance.PID, c.instance.Version)}
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -206,12 +206,12 @@ func (c *connection) decode(status int, data []byte, into any) error {
 func (c *connection) unauthorized(refusal *Error) error {
 	if c.token != "" {
 		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
-		refusal.Hint = "another environment may listen there; name its --data-dir"
+		refusal.Hint = "another environment may be listening there; use its --data-dir"
 		return refusal
 	}
 	if _, err := ReadToken(c.dataDir); errors.Is(err, fs.ErrPermission) {
 		return foreign(filepath.Join(c.dataDir, TokenFile))
 	}
-	refusal.Hint = "there is no " + TokenFile + " in " + c.dataDir + "; restart the environment to have one written"
+	refusal.Hint = "file " + TokenFile + " not found in " + c.dataDir + "; restart the environment to write it"
 	return refusal
 }

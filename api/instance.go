@@ -22,7 +22,7 @@ import (
 const InstanceFile = "instance.json"
 
 // ErrNotRunning means that no environment runs on the data directory.
-var ErrNotRunning = errors.New("no environment runs")
+var ErrNotRunning = errors.New("no environment is running")
 
 // Instance describes the environment running on a data directory. Its file exists while the environment is up and
 // contains no secrets.
@@ -143,7 +143,7 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	var i Instance
 	if err := json.Unmarshal(data, &i); err != nil {
 		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err),
-			Hint: "remove it if no environment runs there", cause: err}
+			Hint: "remove it if no environment is running there", cause: err}
 	}
 	switch claimed, err := isClaimed(dataDir); {
 	case errors.Is(err, fs.ErrPermission):
@@ -192,7 +192,7 @@ func Running(dirs []string) (all []Found) {
 
 func notRunning(dataDir string) error {
 	return &Error{Message: fmt.Sprintf("%v on %s", ErrNotRunning, dataDir),
-		Hint: "start one with 'tendril up' or name another --data-dir", cause: ErrNotRunning}
+		Hint: "start one with 'tendril up' or use another --data-dir", cause: ErrNotRunning}
 }
 
 func foreign(path string) error {
@@ -213,7 +213,7 @@ func ProcessAlive(pid int) bool {
 const claimFile = "instance.lock"
 
 // ErrClaimed means that another process owns the data directory.
-var ErrClaimed = errors.New("another environment runs")
+var ErrClaimed = errors.New("another environment is running")
 
 // Claim makes this process the owner of the instance file and token in dataDir, which must exist, until release is
 // called or the process exits. It prevents a second process from overwriting or removing those files. The error wraps
@@ -221,7 +221,7 @@ var ErrClaimed = errors.New("another environment runs")
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
-		return nil, fmt.Errorf("claiming the data directory: %w; name another with --data-dir", err)
+		return nil, fmt.Errorf("claiming the data directory: %w; use another with --data-dir", err)
 	}
 	err = lockExclusive(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -231,7 +231,7 @@ func Claim(dataDir string) (release func() error, err error) {
 			err = fmt.Errorf("%w: %q, process %d", err, i.Environment, i.PID)
 		}
 	} else if err != nil {
-		err = fmt.Errorf("locking %s: %w; name another folder with --data-dir", f.Name(), err)
+		err = fmt.Errorf("locking %s: %w; use another folder with --data-dir", f.Name(), err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

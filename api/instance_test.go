@@ -78,7 +78,7 @@ func TestReadInstanceSaysWhatToDo(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, InstanceFile), []byte("{}"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, true, "name another --data-dir"},
+		}, true, "use another --data-dir"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -114,23 +114,23 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	live := slices.IndexFunc(all, func(v AppVersion) bool { return v.State == VersionLive })
 	switch {
 	case wanted == 0 && live >= 0 && all[live].InPlace:
-		refusal.Message = "there is no version to roll back to: " + all[live].inPlaceText()
+		refusal.Message = "no version to roll back to: " + all[live].inPlaceText()
 		refusal.Status, refusal.Hint = http.StatusConflict, inPlaceHint(all[live].Folder)
 	case wanted == 0:
-		refusal.Message, refusal.Status = "there is no version to roll back to", http.StatusConflict
+		refusal.Message, refusal.Status = "no version to roll back to", http.StatusConflict
 	case i < 0 && again >= 0 && all[again].InPlace:
-		refusal.Message = fmt.Sprintf("the files of version %d are not kept: %s", wanted, all[again].inPlaceText())
+		refusal.Message = fmt.Sprintf("the files of version %d were not kept: %s", wanted, all[again].inPlaceText())
 		refusal.Hint = inPlaceHint(all[again].Folder)
 	case i < 0 && again >= 0:
-		refusal.Message = fmt.Sprintf("version %d is now version %d: it was rolled back to", wanted, all[again].Number)
+		refusal.Message = fmt.Sprintf("version %d is now version %d after a rollback", wanted, all[again].Number)
 	case i < 0:
-		refusal.Message = fmt.Sprintf("there is no version %d, or it was removed", wanted)
+		refusal.Message = fmt.Sprintf("version %d not found: it may have been removed", wanted)
 	case all[i].State == VersionLive:
-		refusal.Message, refusal.Status = fmt.Sprintf("version %d is serving already", wanted), http.StatusConflict
+		refusal.Message, refusal.Status = fmt.Sprintf("version %d is already serving", wanted), http.StatusConflict
 	case all[i].State == VersionFailed:
-		refusal.Message = fmt.Sprintf("version %d failed, so that nothing of it was kept", wanted)
+		refusal.Message = fmt.Sprintf("version %d failed and was not kept", wanted)
 	case all[i].InPlace:
-		refusal.Message, refusal.Hint = "the files of that version are not kept: "+all[i].inPlaceText(), inPlaceHint(all[i].Folder)
+		refusal.Message, refusal.Hint = "the files of that version were not kept: "+all[i].inPlaceText(), inPlaceHint(all[i].Folder)
 	default:
 		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
 	}
@@ -138,7 +138,7 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 }
 
 func (v *AppVersion) inPlaceText() string {
-	return fmt.Sprintf("version %d was started in place in %s, of which no copy was made", v.Number, v.Folder)
+	return fmt.Sprintf("version %d was started in place in %s, and not copied", v.Number, v.Folder)
 }
 
 func inPlaceHint(folder string) string {

@@ -29,19 +29,19 @@ const selectionQueries = "match attribute reason dead_since dead_until through"
 
 // Routes of /api/v1.
 var (
-	GetCaller         = Route[NoBody, Caller]{Pattern: "GET /api/v1/caller", Summary: "Who the caller is, and what it may do."}
-	GetStatus         = Route[NoBody, Status]{Pattern: "GET /api/v1/status", Summary: "Everything the environment says about itself."}
-	GetEnvironment    = Route[NoBody, Description]{Pattern: "GET /api/v1/environment", Summary: "What the environment consists of, with all settings."}
-	GetExamination    = Route[NoBody, doctor.Examination]{Pattern: "GET /api/v1/doctor", Summary: "What is wrong with settings, machine and servers, with remedies."}
-	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Every option in force, and where it can change."}
+	GetCaller         = Route[NoBody, Caller]{Pattern: "GET /api/v1/caller", Summary: "Identity and scopes of the caller."}
+	GetStatus         = Route[NoBody, Status]{Pattern: "GET /api/v1/status", Summary: "Full status of the environment."}
+	GetEnvironment    = Route[NoBody, Description]{Pattern: "GET /api/v1/environment", Summary: "Parts of the environment, with all settings."}
+	GetExamination    = Route[NoBody, doctor.Examination]{Pattern: "GET /api/v1/doctor", Summary: "Problems with settings, machine and servers, with remedies."}
+	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Every option in force, and where it can be changed."}
 	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
-	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "What waits, and the size wanted."}
-	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last decisions about the size."}
+	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "The backlog and the desired size."}
+	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last scaling decisions."}
 	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "The versions of the app, newest first."}
-	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The instances that are known."}
+	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The known instances."}
 	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Curves of the last minutes or hours.", Query: "range"}
 	GetDeliveries     = Route[NoBody, DeliveryList]{Pattern: "GET /api/v1/deliveries", Summary: "The most recent deliveries, newest first.", Query: "limit"}
-	GetOutcome        = Route[NoBody, Delivery]{Pattern: "GET /api/v1/messages/{id}/outcome", Summary: "The latest delivery of a message, waited for.", Query: "wait"}
+	GetOutcome        = Route[NoBody, Delivery]{Pattern: "GET /api/v1/messages/{id}/outcome", Summary: "The latest delivery of a message; can wait for it.", Query: "wait"}
 	GetExchange       = Route[NoBody, Exchange]{Pattern: "GET /api/v1/messages/{id}/exchange", Summary: "The latest request, and its answer.", Query: "body",
 		Act: "message read, with request and answer"}
 	RecordExchanges = Route[RecordRequest, Recording]{Pattern: "POST /api/v1/exchanges", Summary: "Record exchanges for a while.",
@@ -50,14 +50,14 @@ var (
 	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Lines of the log, newest first, or those after an id.", Query: "after before limit process match level"}
 	GetQueues     = Route[NoBody, QueueList]{Pattern: "GET /api/v1/queues", Summary: "The embedded queues."}
 	GetQueue      = Route[NoBody, Queue]{Pattern: "GET /api/v1/queues/{name}", Summary: "One queue with its attributes."}
-	CountMessages = Route[NoBody, Total]{Pattern: "GET /api/v1/queues/{name}/count", Summary: "How many messages match.", Query: selectionQueries + " wait body",
+	CountMessages = Route[NoBody, Total]{Pattern: "GET /api/v1/queues/{name}/count", Summary: "Number of matching messages.", Query: selectionQueries + " wait body",
 		Act: "bodies searched"}
 	GetMessages = Route[NoBody, MessagePage]{Pattern: "GET /api/v1/queues/{name}/messages", Summary: "One page of messages, oldest first.", Query: selectionQueries + " state after limit body",
 		Act: "bodies read"}
 	GetMessage = Route[NoBody, Message]{Pattern: "GET /api/v1/queues/{name}/messages/{id}", Summary: "One message.", Query: "body",
 		Act: "message read"}
-	GetReasons     = Route[NoBody, ReasonList]{Pattern: "GET /api/v1/queues/{name}/reasons", Summary: "Why the messages failed, grouped."}
-	GetTasks       = Route[NoBody, TasksStatus]{Pattern: "GET /api/v1/tasks", Summary: "The periodic tasks, and who leads."}
+	GetReasons     = Route[NoBody, ReasonList]{Pattern: "GET /api/v1/queues/{name}/reasons", Summary: "Failure reasons of the messages, grouped."}
+	GetTasks       = Route[NoBody, TasksStatus]{Pattern: "GET /api/v1/tasks", Summary: "The periodic tasks and their leader."}
 	GetTaskHistory = Route[NoBody, RunList]{Pattern: "GET /api/v1/tasks/{name}/history", Summary: "The runs of a task, newest first.", Query: "limit"}
 	GetHistory     = Route[NoBody, RunList]{Pattern: "GET /api/v1/history", Summary: "The runs of all tasks, newest first.", Query: "limit"}
 	CreateQueue    = Route[Creation, Created]{Pattern: "POST /api/v1/queues", Summary: "Create a queue.",
@@ -101,25 +101,25 @@ var (
 		Act: "task resumed"}
 	Deploy = Route[DeployRequest, DeployResult]{Pattern: "POST /api/v1/deploy", Summary: "Replace the version of the app.",
 		Act: "app deployed", Limit: MaxDeploy}
-	AbortDeploy = Route[NoBody, Deployment]{Pattern: "POST /api/v1/deploy/abort", Summary: "End the deployment in progress.",
+	AbortDeploy = Route[NoBody, Deployment]{Pattern: "POST /api/v1/deploy/abort", Summary: "Abort the deployment in progress.",
 		Act: "deployment aborted", Limit: MaxDeploy}
 	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Go back to a version of the app.",
 		Act: "app rolled back", Limit: MaxDeploy}
 	RestartProcess = Route[NoBody, RestartedProcess]{Pattern: "POST /api/v1/processes/{name}/restart", Summary: "Restart one process of the app.",
 		Act: "process restarted", Limit: MaxDeploy}
-	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "What a change of settings would do.",
+	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "Preview a change of settings.",
 		Act: "change of the settings previewed"}
 	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change the settings file.",
 		Act: "settings changed"}
-	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Put in force what changed in files.",
+	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Apply changes of the files.",
 		Act: "settings reloaded", Limit: MaxDeploy}
-	PauseAll = Route[Reason, Paused]{Pattern: "POST /api/v1/quiet", Summary: "Stop receiving from every queue.",
+	PauseAll = Route[Reason, Paused]{Pattern: "POST /api/v1/quiet", Summary: "Pause receiving from every queue.",
 		Act: "all queues paused"}
-	ResumeAll = Route[NoBody, Paused]{Pattern: "POST /api/v1/resume", Summary: "Receive from every queue again.",
+	ResumeAll = Route[NoBody, Paused]{Pattern: "POST /api/v1/resume", Summary: "Resume receiving from every queue.",
 		Act: "all queues resumed"}
 	Drain = Route[DrainRequest, Drained]{Pattern: "POST /api/v1/drain", Summary: "Drain and stop the environment.",
-		Act: "drain asked for"}
-	NewLogin = Route[LoginRequest, LoginLink]{Pattern: "POST /api/v1/login", Summary: "Make a link that lets one browser in.",
+		Act: "drain requested"}
+	NewLogin = Route[LoginRequest, LoginLink]{Pattern: "POST /api/v1/login", Summary: "Create a login link for one browser.",
 		Act: "login link created"}
 	GetDocument = Route[NoBody, any]{Pattern: "GET /api/v1/openapi.json", Summary: "This document."}
 )

@@ -130,7 +130,7 @@ func (q *Queue) Problem() string {
 		problems = append(problems, "its dead-letter queue "+q.DeadLetterQueue+" does not exist")
 	}
 	if q.Ledger.Damaged > 0 {
-		problems = append(problems, fmt.Sprintf("%d of its messages cannot be delivered: they are damaged", q.Ledger.Damaged))
+		problems = append(problems, fmt.Sprintf("%d of its messages are damaged and cannot be delivered", q.Ledger.Damaged))
 	}
 	return strings.Join(problems, "; ")
 }

@@ -61,7 +61,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 }
 
 func errNoMessage(name, id string) error {
-	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s holds no message %s.", name, clip(id))
+	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s has no message %s.", name, clip(id))
 }
 
 // postpone hides a message that was received before. The lock is held.

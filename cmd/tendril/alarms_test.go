@@ -59,7 +59,7 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	contains(out, "tendril/shop/health", "not created")
 
 	_, talk = tendril(0, shop("apply")...)
-	contains(talk, "warning: these alarms notify nobody")
+	contains(talk, "warning: these alarms have no one to notify")
 	out, _ = tendril(0, shop("apply")...)
 	if strings.Count(out, "keep ") != 6 || strings.Count(out, "\n") != 6 {
 		t.Errorf("applying twice changes something:\n%s", out)

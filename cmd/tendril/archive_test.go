@@ -159,7 +159,7 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	}
 	_, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
 	c.End()
-	if base.ExitCode(err) != base.ExitUsage || !strings.Contains(err.Error(), "there is no folder") {
+	if base.ExitCode(err) != base.ExitUsage || !strings.Contains(err.Error(), "folder ") {
 		t.Errorf("a missing archive: %v", err)
 	}
 }

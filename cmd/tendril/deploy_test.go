@@ -75,8 +75,8 @@ func TestDeployReportsProgress(t *testing.T) {
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +
-		"version 2 has the messages; version 1 finishes its work; 10.sh\n" +
-		"environment \"photos\" runs version 2 now, after 3.2s\n"
+		"version 2 has the messages; version 1 is finishing its work; 10.sh\n" +
+		"environment \"photos\" now runs version 2, after 3.2s\n"
 	if code != 0 || out != "" || talk != want {
 		t.Errorf("exit %d, %q\n%s\nwant\n%s", code, out, talk, want)
 	}
@@ -125,7 +125,7 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 	}{
 		{&api.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"},
 			Err: errors.New("rolled back: exit status 1")}, base.ExitFailed,
-			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n",
+			[]string{"last output of 10.sh:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n",
 				"hint: the previous version is still serving"}},
 		{&api.DeployError{Switched: true, Err: errors.New("a hook failed")}, base.ExitFailed,
 			[]string{"tendril: a hook failed\n", "hint: the new version is serving"}},
@@ -149,13 +149,13 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 	asked = 0
 	bad := writeArchive(t, "bad.zip", map[string]string{"Procfile": "web ./app\n"})
 	for path, says := range map[string]string{bad: bad + "/Procfile:1:",
-		filepath.Join(s.dir, "nothing"): "there is no folder"} {
+		filepath.Join(s.dir, "nothing"): "nothing not found"} {
 		if _, talk, code := s.tendril("", "deploy", path); code != base.ExitUsage || !strings.Contains(talk, says) || asked != 0 {
 			t.Errorf("%s: exit %d, asked %d times: %s", path, code, asked, talk)
 		}
 	}
 	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != base.ExitNotFound ||
-		!strings.Contains(talk, "no environment runs on") {
+		!strings.Contains(talk, "no environment is running on") {
 		t.Errorf("nothing runs: exit %d, %s", code, talk)
 	}
 	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != base.ExitConflict ||
@@ -181,7 +181,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	cmd.SetErr(&talk)
 	cmd.SetOut(&talk)
 	err := cmd.ExecuteContext(ctx)
-	if base.ExitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
+	if base.ExitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment continues") {
 		t.Errorf("exit %d: %v", base.ExitCode(err), err)
 	}
 }
@@ -245,13 +245,13 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	for _, want := range []string{
 		"\nhealth: Warning (Yellow) for 2h\n        work waits\n",
 		"\ndeployment: version 3 was rolled back 2h ago: exit status 1\n",
-		"\nmessages that may crash the app: 4 in quarantine, 1 known as poison messages\n",
+		"\nsuspected poison messages: 4 in quarantine, 1 confirmed\n",
 		"expired 0, throttled 3\n" +
-			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in work 1m, waited at " +
-			"most 2s in the last minute\n",
+			"        held back by the limit of rate, 75% of the deliveries in the last minute, oldest in flight 1m, waited " +
+			"up to 2s in the last minute\n",
 		"\nlimit: http://localhost:8080\n" +
-			"        3 of 5 in work, 10/s at most, breaker open, next trial in 30h, 50% failing, kept back 9 times\n",
-		"\nlimit: f\n        0 in work\n",
+			"        3 of 5 in flight, at most 10/s, breaker open, next trial in 30h, 50% failing, held back 9 times\n",
+		"\nlimit: f\n        0 in flight\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -264,7 +264,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		Deployment: &api.Deployment{State: api.DeployStarting, To: "version 2", Since: ago}}
 	out = s.must("status")
 	for _, want := range []string{"\nevery message crashes the app",
-		"\ndeployment: starting version 2 beside the old version, for 2h\n"} {
+		"\ndeployment: starting version 2 beside the previous version, for 2h\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -87,7 +87,7 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 		"running, an older version": {false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", base.ExitUnreachable,
 			"restart the environment (process "},
 		"running, another program": {false, found, base.ExitUnreachable, "does not prove that it is environment"},
-		"killed":                   {true, found, base.ExitNotFound, "no environment runs on "},
+		"killed":                   {true, found, base.ExitNotFound, "no environment is running on "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,7 @@ func TestMessageVerbs(t *testing.T) {
 		t.Errorf("show -o json: %s", out)
 	}
 	if _, talk, code := s.tendril("", "message", "delay", id, "--for", "10m"); code != 0 ||
-		!strings.Contains(talk, "is hidden in jobs until") {
+		!strings.Contains(talk, "in jobs is hidden until") {
 		t.Errorf("delay: exit %d, %s", code, talk)
 	}
 	if _, talk, code := s.tendril("", "message", "retry", id, "--queue", "jobs"); code != 0 ||
@@ -31,8 +31,8 @@ func TestMessageVerbs(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"use 1s to 12h":    {"delay", id, "--for", "13h"},
-		"no queue holds":   {"retry", "00000000-0000-0000-0000-000000000000"},
-		"holds no message": {"show", "nonsense", "--queue", "jobs"},
+		"not found in any": {"retry", "00000000-0000-0000-0000-000000000000"},
+		"has no message":   {"show", "nonsense", "--queue", "jobs"},
 	} {
 		if _, talk, code := s.tendril("", append([]string{"message"}, args...)...); code == 0 ||
 			!strings.Contains(talk, want) {

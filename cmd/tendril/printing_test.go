@@ -173,7 +173,7 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	}
 	for path := range commandTable {
 		if found[path] == nil {
-			t.Errorf("there is no command %s: take it out of commandTable", path)
+			t.Errorf("unknown command %s: take it out of commandTable", path)
 		}
 	}
 }

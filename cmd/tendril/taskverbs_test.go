@@ -32,7 +32,7 @@ func TestTaskVerbs(t *testing.T) {
 				if name == "late" {
 					return api.TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
 				}
-				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "there is no task %s", name)
+				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "task %s not found", name)
 			},
 			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
 			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
@@ -57,7 +57,7 @@ func TestTaskVerbs(t *testing.T) {
 		talk string
 	}{
 		{"tasks run nobody", base.ExitNotFound,
-			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that exist\n"},
+			"tendril: task nobody not found\nhint: 'tendril tasks' lists the tasks\n"},
 		{"tasks run late", base.ExitFailed,
 			"tendril: running the task late: context deadline exceeded\nhint: it may have succeeded"},
 		{"tasks resume tidy", base.ExitConflict, "tendril: nothing is scheduled\nhint: "},

@@ -163,17 +163,17 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
 	for want, args := range map[string][]string{
-		"give only one of them":      {"send", "x", "--file", "y"},
+		"use only one of them":       {"send", "x", "--file", "y"},
 		"no such file":               {"send", "--file", filepath.Join(s.dir, "nothing")},
 		"such as 30s, 15m or 72h":    {"send", "x", "--delay", "soon"},
 		"whole seconds":              {"send", "x", "--delay", "1500ms"},
-		"make one message":           {"send", "--ndjson", "--dedup", "d"},
+		"same deduplication id":      {"send", "--ndjson", "--dedup", "d"},
 		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},
 		"name:Number=3":              {"send", "x", "--attr", "n"},
 		"is not a queue":             {"send", "x", "--queue", "no queue"},
 		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
 		"table, json, yaml or name":  {"send", "x", "-o", "toml"},
-		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
+		"would never return":         {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)
 		if code != base.ExitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
@@ -211,7 +211,7 @@ func TestSendMany(t *testing.T) {
 	}
 	out, talk, code = s.tendril("1\n{\"body\":\"\"}\n3\n", "send", "--ndjson")
 	if code != base.ExitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
-		!strings.Contains(talk, "1 of 3 messages refused") {
+		!strings.Contains(talk, "1 of 3 messages rejected") {
 		t.Errorf("a refused line: exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("1\n2\nnonsense\n", "send", "--ndjson", "-o", "json")
@@ -244,7 +244,7 @@ func TestSendWaits(t *testing.T) {
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
 	if code != base.ExitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
-		!strings.Contains(talk, "hint: it is tried again") {
+		!strings.Contains(talk, "hint: the message is retried") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	<-done
@@ -371,7 +371,7 @@ func TestDeadVerbs(t *testing.T) {
 		t.Errorf("show:\n%s", out)
 	}
 	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != base.ExitNotFound ||
-		!strings.Contains(talk, "holds no message nothing") {
+		!strings.Contains(talk, "has no message nothing") {
 		t.Errorf("show nothing: exit %d, %s", code, talk)
 	}
 	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != base.ExitNotFound ||
@@ -396,10 +396,10 @@ func TestDeadVerbs(t *testing.T) {
 		t.Errorf("delete all: %d left", s.live("jobs-dead"))
 	}
 	for want, args := range map[string][]string{
-		"no messages are named": {"dead", "redrive"},
-		"give only one of them": {"dead", "delete", "--all", "m1"},
-		"invalid --rate":        {"dead", "redrive", "--all", "--rate", "soon"},
-		"out of range":          {"dead", "list", "-n", "-1"},
+		"no messages selected": {"dead", "redrive"},
+		"use only one of them": {"dead", "delete", "--all", "m1"},
+		"invalid --rate":       {"dead", "redrive", "--all", "--rate", "soon"},
+		"out of range":         {"dead", "list", "-n", "-1"},
 	} {
 		if _, talk, code := s.tendril("", args...); code != base.ExitUsage || !strings.Contains(talk, want) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
@@ -476,13 +476,13 @@ func TestDrainVerb(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "drains and ends"},
+		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "is draining"},
 		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, base.ExitLate,
-			"has not ended within 1ms"},
+			"has not stopped within 1ms"},
 		{"still going", func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, []string{"drain", "--wait", "1ms"}, base.ExitLate, "the drain goes on"},
+		}, []string{"drain", "--wait", "1ms"}, base.ExitLate, "the drain continues"},
 		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, base.ExitFailed,
 			"2 deliveries were aborted"},
 		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, base.ExitUsage, "out of range"},
@@ -507,8 +507,8 @@ func TestVerbsSayWhenNothingRuns(t *testing.T) {
 		{"dead", "export"}, {"status"}, {"drain"},
 	} {
 		_, talk, code := s.tendril("", args...)
-		want := "tendril: no environment runs on " + s.dir +
-			"\nhint: start one with 'tendril up' or name another --data-dir\n"
+		want := "tendril: no environment is running on " + s.dir +
+			"\nhint: start one with 'tendril up' or use another --data-dir\n"
 		if code != base.ExitNotFound || talk != want {
 			t.Errorf("%v: exit %d, said %q", args, code, talk)
 		}

@@ -59,7 +59,7 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	case said == allowed || said == silent && granted:
 		return nil
 	}
-	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to do %s here.", action)
+	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s here.", action)
 }
 
 func denial(action, name string, condition map[string]map[string]texts) error {

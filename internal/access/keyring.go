@@ -97,7 +97,7 @@ func ReadFile(path string) ([]KeyPair, error) {
 		return nil, fmt.Errorf("reading credentials: %s is not a regular file of at most %d bytes", path, maxFile)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("reading credentials: other users may read %s (mode %04o); type 'chmod 600 %s'", path, mode,
+		return nil, fmt.Errorf("reading credentials: other users can read %s (mode %04o); type 'chmod 600 %s'", path, mode,
 			path)
 	}
 	if err := trust.File(path); err != nil {
@@ -125,7 +125,7 @@ func parse(text []byte) ([]KeyPair, error) {
 			at = syntax.Offset
 		}
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
-		return nil, fmt.Errorf("line %d: not a file of credentials: %w", line, redactValue(err))
+		return nil, fmt.Errorf("line %d: not a credentials file: %w", line, redactValue(err))
 	}
 
 	names, ids := map[string]bool{}, map[string]bool{}
@@ -135,7 +135,7 @@ func parse(text []byte) ([]KeyPair, error) {
 			return nil, err
 		}
 		if names[k.Name] || ids[k.AccessKeyID] {
-			return nil, fmt.Errorf("%s: its name or access_key_id is there twice", k.Name)
+			return nil, fmt.Errorf("duplicate name or access_key_id of %s", k.Name)
 		}
 		names[k.Name], ids[k.AccessKeyID] = true, true
 	}
@@ -178,7 +178,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(pairs, func(other KeyPair) bool { return other.Name == k.Name }) {
-		return nil, fmt.Errorf("a credential named %s is in %s already: revoke it, or choose another name", k.Name, path)
+		return nil, fmt.Errorf("duplicate credential name %s in %s: revoke it, or choose another name", k.Name, path)
 	}
 	k.makeKeys()
 	if !k.Expires.IsZero() {
@@ -211,7 +211,7 @@ func without(path, name string) ([]KeyPair, error) {
 	kept := slices.DeleteFunc(slices.Clone(pairs),
 		func(k KeyPair) bool { return k.Name == name || k.AccessKeyID == name })
 	if len(kept) == len(pairs) {
-		return nil, fmt.Errorf("no credential named %s in %s: see 'tendril credentials list'", name, path)
+		return nil, fmt.Errorf("credential %s not found in %s: see 'tendril credentials list'", name, path)
 	}
 	return kept, nil
 }

@@ -28,7 +28,7 @@ func TestCreateListAndRevoke(t *testing.T) {
 		t.Errorf("unexpected keys: %s %d %d", web.AccessKeyID, len(web.SecretAccessKey), len(job.SessionToken))
 	}
 	if _, err := Create(path, KeyPair{Name: "web", Allow: AllowAll}, created); err == nil ||
-		!strings.Contains(err.Error(), "already") {
+		!strings.Contains(err.Error(), "duplicate") {
 		t.Errorf("a name twice: %v", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
@@ -42,7 +42,7 @@ func TestCreateListAndRevoke(t *testing.T) {
 	if err := Revoke(path, web.AccessKeyID); err != nil {
 		t.Error(err)
 	}
-	if err := Revoke(path, "web"); err == nil || !strings.Contains(err.Error(), "no credential named web") {
+	if err := Revoke(path, "web"); err == nil || !strings.Contains(err.Error(), "credential web not found") {
 		t.Errorf("revoked twice: %v", err)
 	}
 	if pairs, err = ReadFile(path); err != nil || len(pairs) != 1 {
@@ -68,7 +68,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"another type":       {`{"credentials":[{"secret_access_key":{"hunter2":1}}]}`, 0o600, "must not be a JSON object"},
 		"a short secret":     {strings.Replace(`{"credentials":[`+good+`]}`, "0123456789abcdef", "hunter2", 1), 0o600, "shorter than 16"},
 		"an unknown right":   {strings.Replace(`{"credentials":[`+good+`]}`, `"all"`, `"some"`, 1), 0o600, `use "all" or "send"`},
-		"a name twice":       {`{"credentials":[` + good + "," + good + `]}`, 0o600, "twice"},
+		"a name twice":       {`{"credentials":[` + good + "," + good + `]}`, 0o600, "duplicate"},
 	} {
 		path := filepath.Join(t.TempDir(), "credentials.json")
 		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {

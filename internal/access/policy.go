@@ -33,7 +33,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &one) != nil {
 		one = string(data) // a boolean
 		if one != "true" && one != "false" {
-			return errors.New("want a text or a list of texts")
+			return errors.New("not a string or list of strings")
 		}
 	}
 	*t = texts{one}
@@ -106,13 +106,13 @@ func (s *statement) check() error {
 	case s.Effect == "Allow":
 		return nil
 	case s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil:
-		return errors.New("a Deny with NotPrincipal, NotAction or NotResource is not evaluated by this queue: name the " +
+		return errors.New("this queue does not evaluate a Deny with NotPrincipal, NotAction or NotResource: name the " +
 			"principals, actions and resources")
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
-		return errors.New("a Deny needs a Principal of the kind AWS and an Action")
+		return errors.New("a Deny needs an AWS Principal and an Action")
 	case !s.evaluable():
-		return errors.New("a Deny under a condition other than Bool aws:SecureTransport and IpAddress or NotIpAddress " +
-			"aws:SourceIp with valid ranges is not evaluated by this queue")
+		return errors.New("this queue evaluates a Deny only with the conditions Bool aws:SecureTransport and " +
+			"IpAddress or NotIpAddress aws:SourceIp, with valid ranges")
 	}
 	return nil
 }

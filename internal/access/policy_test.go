@@ -113,13 +113,13 @@ func TestPoliciesThatWouldSeemToProtectAreRefused(t *testing.T) {
 		`nonsense`:                            "not a JSON object",
 		`[]`:                                  "not a JSON object",
 		`{"Statement":[{"Effect":"Forbid"}]}`: "invalid Effect",
-		`{"Statement":[{"Effect":"Deny","Principal":"*"}]}`:                                                                  "needs a Principal",
-		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                         "needs a Principal",
+		`{"Statement":[{"Effect":"Deny","Principal":"*"}]}`:                                                                  "needs an AWS Principal",
+		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                         "needs an AWS Principal",
 		`{"Statement":[{"Effect":"Deny","NotPrincipal":{"AWS":"1"},"Action":"*"}]}`:                                          "NotPrincipal",
 		`{"Statement":[{"Effect":"Deny","Principal":"*","NotAction":"sqs:SendMessage"}]}`:                                    "NotAction",
-		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"StringLike":{"aws:UserAgent":"x"}}}]}`:    "a condition other",
-		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0"}}}]}`: "a condition other",
-		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"ArnLike":{"aws:SourceArn":"*"}}}]}`:       "a condition other",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"StringLike":{"aws:UserAgent":"x"}}}]}`:    "with the conditions",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0"}}}]}`: "with the conditions",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"ArnLike":{"aws:SourceArn":"*"}}}]}`:       "with the conditions",
 		`{"Statement":[{"Effect":"Allow","Principal":"web","Action":"*"}]}`:                                                  "Principal",
 	} {
 		if _, err := ParsePolicy(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -25,8 +25,8 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 		{"over", api.DeployDone, "", "no deployment is in progress"},
 		{"preparing", api.DeployPreparing, api.DeployRolledBack, ""},
 		{"starting", api.DeployStarting, api.DeployRolledBack, ""},
-		{"switched meanwhile", api.DeployStarting, api.DeployDone, "version 2 is serving already"},
-		{"the last hooks run", api.DeployFinishing, api.DeployFailed, "version 2 is serving already"},
+		{"switched meanwhile", api.DeployStarting, api.DeployDone, "version 2 is already serving"},
+		{"the last hooks run", api.DeployFinishing, api.DeployFailed, "version 2 is already serving"},
 	} {
 		d := &deployments{over: make(chan struct{})}
 		if tt.state != "" {

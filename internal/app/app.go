@@ -220,8 +220,8 @@ func (a *App) watchReadiness() {
 		if reason != "" {
 			reason = " (" + reason + ")"
 		}
-		a.opts.Failed(fmt.Errorf("it was not ready within %s%s; see its output above, correct --healthcheck, or give it "+
-			"longer with --app-ready-timeout", a.opts.Settings.AppReadyTimeout, reason))
+		a.opts.Failed(fmt.Errorf("not ready within %s%s; see its output above, correct --healthcheck, or increase "+
+			"--app-ready-timeout", a.opts.Settings.AppReadyTimeout, reason))
 	}
 }
 

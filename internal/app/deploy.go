@@ -217,7 +217,7 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 
 func (a *App) removeCopy(dir string) {
 	if err := bundle.RemoveVersion(dir); err != nil {
-		a.opts.Log.Warn("removing a version failed", "err", err)
+		a.opts.Log.Warn("version not removed", "err", err)
 	}
 }
 
@@ -230,7 +230,7 @@ func (a *App) prune(v version) {
 		inUse = append(inUse, r.version.dir()) // also draining versions, and copies with only settings changed since
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
-		a.opts.Log.Warn("removing old versions failed", "err", err)
+		a.opts.Log.Warn("old versions not removed", "err", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func Refused(err error) error {
 		return err
 	}
 	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(),
-		Hint: "'tendril check' says what is wrong with it"}
+		Hint: "'tendril check' shows the problem"}
 	var settings *config.Error
 	if errors.As(err, &settings) {
 		for _, p := range settings.Problems {
@@ -273,11 +273,11 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	case isStopped(ctx):
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment abandoned", "version", v.number, "err", err)
 	case !isAborted(ctx):
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment failed, the old version is still serving", "version", v.number, "err", err)
+		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment failed, the previous version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil && isAborted(ctx) {
 		err = context.Cause(ctx)
-		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the old version is still serving", "version", v.number, "err", err)
+		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the previous version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
 		a.steps.endLeftBehind(v.isNumber)
@@ -324,7 +324,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 		if isAborted(ctx) {
 			err = context.Cause(ctx)
 		}
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "changing the settings failed, the old ones are still in force", "err", err)
+		event.Deploy.Log(a.opts.Log, slog.LevelError, "settings not changed, the previous ones are still in force", "err", err)
 		return api.ReloadResult{}, a.fail(ctx, api.DeployRolledBack, err)
 	}
 

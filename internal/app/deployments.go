@@ -81,7 +81,7 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	if last == nil || last.Over() {
 		d.mu.Unlock()
 		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
-			Hint: "'tendril versions' lists what was deployed"}
+			Hint: "'tendril versions' lists the deployed versions"}
 	}
 	d.mu.Unlock()
 
@@ -95,7 +95,7 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last.State != api.DeployRolledBack {
-		return *last, &api.Error{Status: http.StatusConflict, Message: last.To + " is serving already",
+		return *last, &api.Error{Status: http.StatusConflict, Message: last.To + " is already serving",
 			Hint: "'tendril rollback' goes back to " + last.From}
 	}
 	return *last, nil

@@ -19,7 +19,7 @@ func (a *App) RefreshFacts() {
 	a.factsMu.Lock()
 	defer a.factsMu.Unlock()
 	if err := a.opts.Facts.Publish(v.facts, v.bundle, nil); err != nil {
-		a.opts.Log.Warn("get-config answers with the old settings", "err", err)
+		a.opts.Log.Warn("get-config still uses the previous settings", "err", err)
 	}
 }
 
@@ -30,7 +30,7 @@ func (a *App) serveFacts(v version) {
 	a.factsMu.Lock()
 	defer a.factsMu.Unlock()
 	if err := a.opts.Facts.Serve(v.facts); err != nil {
-		a.opts.Log.Warn("get-config answers for the old version", "version", v.number, "err", err)
+		a.opts.Log.Warn("get-config still uses the previous version", "version", v.number, "err", err)
 	}
 }
 

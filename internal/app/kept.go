@@ -53,8 +53,7 @@ func (k *keptVersions) open() {
 		err = json.Unmarshal(text, &stored)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "versions deployed before cannot be "+
-			"rolled back to; deploy their archives again")
+		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "earlier versions cannot be rolled back to; deploy their archives again")
 	}
 
 	for i := range stored.Versions {
@@ -117,7 +116,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 		err = datadir.Replace(k.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		k.log.Warn("list of versions not written, a restart forgets the last one", "file", k.path, "err", err)
+		k.log.Warn("list of versions not written, the last one is lost at a restart", "file", k.path, "err", err)
 	}
 }
 

@@ -75,12 +75,12 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}{
 		"the one before":       {all, 0, 3, 0, "", ""},
 		"an older one":         {all, 1, 1, 0, "", ""},
-		"the one that serves":  {all, 5, 0, http.StatusConflict, "version 5 is serving already", "use one of 3, 1"},
+		"the one that serves":  {all, 5, 0, http.StatusConflict, "version 5 is already serving", "use one of 3, 1"},
 		"a failed one":         {all, 4, 0, http.StatusNotFound, "version 4 failed", "use one of 3, 1"},
 		"a command":            {all, 2, 0, http.StatusNotFound, "version 2 has no folder", "use one of 3, 1"},
-		"unknown":              {all, 9, 0, http.StatusNotFound, "there is no version 9", "use one of 3, 1"},
+		"unknown":              {all, 9, 0, http.StatusNotFound, "version 9 not found: it may have been removed", "use one of 3, 1"},
 		"nothing before":       {all[:3], 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
-		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "there is no version 1", "tendril deploy"},
+		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "version 1 not found: it may have been removed", "tendril deploy"},
 		"nothing has run here": {nil, 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
 	} {
 		got, err := api.ChooseVersion(c.all, c.wanted)
@@ -118,10 +118,10 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	const typed = "'tendril deploy /srv/shop', which keeps a copy"
 	for wanted, want := range map[int]api.Error{
 		2: {Status: 404, Hint: "restore the files there and type " + typed,
-			Message: "the files of version 2 are not kept: version 3 was started in place in /srv/shop, of which no copy was made"},
-		4: {Status: 404, Message: "version 4 is now version 5: it was rolled back to",
+			Message: "the files of version 2 were not kept: version 3 was started in place in /srv/shop, and not copied"},
+		4: {Status: 404, Message: "version 4 is now version 5 after a rollback",
 			Hint: "use one of 5; 'tendril versions' lists them"},
-		6: {Status: 404, Message: "there is no version 6, or it was removed",
+		6: {Status: 404, Message: "version 6 not found: it may have been removed",
 			Hint: "use one of 5; 'tendril versions' lists them"},
 	} {
 		newestFirst := []api.AppVersion{all[1], all[0]}
@@ -135,7 +135,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	_, err := api.ChooseVersion(all[:1], 0)
 	refused := (*api.Error)(nil)
 	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message !=
-		"there is no version to roll back to: version 3 was started in place in /srv/shop, of which no copy was made" {
+		"no version to roll back to: version 3 was started in place in /srv/shop, and not copied" {
 		t.Errorf("without a number: %+v", refused)
 	}
 	for number := range 3 * maxVersions {

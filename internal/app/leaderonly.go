@@ -57,7 +57,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	}
 	if !l.asked {
 		if l.claim, err = l.opts.ClaimCommands(ctx, l.digest); err != nil {
-			return fmt.Errorf("%s:%d: %s is for one instance, and it is not known which: %w", step.File, step.Line,
+			return fmt.Errorf("%s:%d: %s runs on one instance, but electing it failed: %w", step.File, step.Line,
 				step.Name, err)
 		}
 		l.asked = true
@@ -91,7 +91,7 @@ func (l *leaderCommands) giveUp() {
 	defer cancel()
 	if err := l.claim.Finish(ctx, false); err != nil {
 		l.opts.Log.Warn("claim on the leader_only commands not released", "err", err,
-			"hint", "another instance runs them when the claim has expired")
+			"hint", "another instance runs them once the claim has expired")
 	}
 }
 

@@ -63,7 +63,7 @@ func (p *pidFile) update() {
 	if pid == 0 {
 		p.remove()
 	} else if err := datadir.Replace(p.path, fmt.Appendln(nil, pid), 0o644); err != nil {
-		p.log.Warn("writing the PID file failed", "err", err)
+		p.log.Warn("PID file not written", "err", err)
 	}
 	p.written = pid
 }

@@ -16,7 +16,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	log := &records{}
 	f = newPIDFile(path, slog.New(log))
 	t.Cleanup(func() {
-		if failed := log.of("writing the PID file failed"); len(failed) > 0 {
+		if failed := log.of("PID file not written"); len(failed) > 0 {
 			t.Error(failed)
 		}
 	})

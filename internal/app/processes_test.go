@@ -68,7 +68,7 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 		events.Ended(supervisor.Ended{Process: "web", PID: 7})
 		events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: supervisor.Exit{Code: 3}})
 	}
-	if r.err() == nil || r.err().Error() != "web ended 3 times before it was ready: exit status 3" {
+	if r.err() == nil || r.err().Error() != "web exited 3 times before it was ready: exit status 3" {
 		t.Errorf("given up: %v", r.err())
 	}
 }

@@ -105,7 +105,7 @@ func (q *quarantine) restart(name string) (found bool, err error) {
 	}
 	if !q.using.TryLock() {
 		return true, &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
-			" works on a message in quarantine", Hint: "try again: no other message is given to it at the same time"}
+			" is processing a message in quarantine", Hint: "try again: it receives no other message at the same time"}
 	}
 	defer q.using.Unlock()
 	q.stop()

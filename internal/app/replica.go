@@ -147,7 +147,7 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	}
 	r.mu.Lock()
 	if r.exits++; r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
-		r.failure = fmt.Errorf("%s ended %d times before it was ready: %s", r.name(), r.exits, how)
+		r.failure = fmt.Errorf("%s exited %d times before it was ready: %s", r.name(), r.exits, how)
 	}
 	ids := slices.Sorted(maps.Keys(r.messages))
 	r.causedByMessage.Store(len(ids) > 0)

@@ -175,7 +175,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 
 	s.retiring.Go(func() {
 		s.retireAll(old, limit)
-		s.opts.log.Info("old version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
+		s.opts.log.Info("previous version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
 	})
 	return nil
 }
@@ -201,7 +201,7 @@ func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*
 	if err == nil {
 		late, reason, failed := unready(replicas)
 		if failed == nil && late != nil {
-			failed = late.failedStep(fmt.Errorf("%s was ready and is no longer: %s", late.name(), reason))
+			failed = late.failedStep(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
 		}
 		if failed == nil {
 			return helpers, nil
@@ -213,7 +213,7 @@ func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*
 	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), old.version)
 	s.now.Store(&serving{old.version, old.replicas, again})
 	if againErr != nil {
-		err = errors.Join(err, fmt.Errorf("starting the helpers of the old version again: %w", againErr))
+		err = errors.Join(err, fmt.Errorf("restarting the helpers of the previous version: %w", againErr))
 	}
 	return nil, err
 }
@@ -228,7 +228,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 	case aborted:
 		cause = context.Cause(ctx)
 	default:
-		event.Deploy.Log(s.opts.log, slog.LevelError, "deployment rolled back, the old version is still serving", "err", cause)
+		event.Deploy.Log(s.opts.log, slog.LevelError, "deployment rolled back, the previous version is still serving", "err", cause)
 	}
 	return fmt.Errorf("%w: %w", errRolledBack, cause)
 }
@@ -338,7 +338,7 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 				if s.changes.stopping.Err() != nil {
 					reason = "the environment is stopping"
 				}
-				s.opts.log.Warn("replica stopped with deliveries in work", "address", r.address(),
+				s.opts.log.Warn("replica stopped with deliveries in flight", "address", r.address(),
 					"in_work", inWork, "reason", reason)
 			}
 			s.stopOne(r)

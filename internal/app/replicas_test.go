@@ -343,7 +343,7 @@ func TestHundredDeployments(t *testing.T) {
 		if refused.Load() != 0 || delivered.Load() < 1000 {
 			t.Errorf("delivered %d, refused %d", delivered.Load(), refused.Load())
 		}
-		rolledBack := s.log.of("deployment rolled back, the old version is still serving")
+		rolledBack := s.log.of("deployment rolled back, the previous version is still serving")
 		if forced := s.forced(); len(rolledBack) != bad || len(forced) > 0 {
 			t.Errorf("rolled back %d of %d, forced %q", len(rolledBack), bad, forced)
 		}

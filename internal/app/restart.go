@@ -31,7 +31,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 		return "", &api.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
 	case errors.As(err, &step):
 		return "", &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
-			Hint: "the process that ran before is still serving", Step: step.name, Output: step.output()}
+			Hint: "the previous process is still serving", Step: step.name, Output: step.output()}
 	}
 	return now, err
 }
@@ -82,7 +82,7 @@ func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int
 
 func restartHelper(ctx context.Context, helpers processes, name string) error {
 	if helpers == nil || !slices.ContainsFunc(helpers.Status(), func(p supervisor.Status) bool { return p.Name == name }) {
-		return fmt.Errorf("%w %s", errNoProcess, strconv.Quote(name))
+		return fmt.Errorf("process %s %w", strconv.Quote(name), errNoProcess)
 	}
 	return helpers.Restart(ctx, name)
 }

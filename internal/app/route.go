@@ -103,7 +103,7 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 				ended, waited = exitsSoon(exited), true
 			}
 			if ended {
-				result.Reason = "the app ended while it worked on this message: " + result.Reason
+				result.Reason = "the app exited while processing this message: " + result.Reason
 				continue
 			}
 		}

@@ -95,7 +95,7 @@ func TestRouteDeliversBatches(t *testing.T) {
 	r.mu.Unlock()
 	close(r.exited)
 	for i, result := range route.DeliverBatch(t.Context(), ms) {
-		if result.Outcome != queue.Failed || !strings.HasPrefix(result.Reason, "the app ended while it worked on this") {
+		if result.Outcome != queue.Failed || !strings.HasPrefix(result.Reason, "the app exited while processing this") {
 			t.Errorf("message %d: %+v", i, result)
 		}
 	}

@@ -84,8 +84,9 @@ func (s *Scaler) change() {
 		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
 			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
 			s.notBefore = time.Now().Add(s.pause)
-			s.log.Warn("changing the number of replicas failed", "replicas", n, "err", err,
-				"hint", "an app that can run only once on a machine needs --scale-target none; any other listens on PORT")
+			s.log.Warn("number of replicas not changed", "replicas", n, "err", err,
+				"hint", "an app that can run only once per machine needs --scale-target none; any other must listen "+
+					"on PORT")
 		}
 		break
 	}

@@ -47,7 +47,7 @@ func newTestScaler(t *testing.T, f *fakeReplicas) (s *Scaler, stop context.Cance
 	log := &records{}
 	s = &Scaler{size: f.Size, ready: f.Size, scale: f.Scale, run: run, log: slog.New(log)}
 	t.Cleanup(func() { stop(); s.changes.Wait() })
-	return s, stop, func() []string { return log.of("changing the number of replicas failed") }
+	return s, stop, func() []string { return log.of("number of replicas not changed") }
 }
 
 func wantSize(t *testing.T, c *Scaler, ready, desired int) {

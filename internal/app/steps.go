@@ -106,9 +106,9 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 func (s *stepRunner) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("it took longer than a step may take and was ended: %w", err)
+		return fmt.Errorf("it exceeded the time limit of a step and was killed: %w", err)
 	case s.opts.stopping():
-		return fmt.Errorf("it was ended with the environment: %w", err)
+		return fmt.Errorf("it was killed because the environment stopped: %w", err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
 	}

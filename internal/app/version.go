@@ -151,7 +151,7 @@ func (v *versionNumbers) next() int {
 	stored, err := readNumber(v.path)
 	v.last = max(v.last, stored) + 1
 	if err = errors.Join(err, datadir.Replace(v.path, fmt.Appendln(nil, v.last), 0o600)); err != nil {
-		v.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
+		v.log.Warn("version number not stored", "err", err, "hint", "the number may be reused after a restart")
 	}
 	return v.last
 }

@@ -52,7 +52,7 @@ func TestGauge(t *testing.T) {
 		{"all are paused", []QueueState{but(one, func(q *QueueState) { q.Paused = true })}, nil, false,
 			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2, Hold: "receiving is paused"}},
 		{"a deployment", []QueueState{one}, nil, true,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2, Hold: "a deployment is under way"}},
+			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2, Hold: "a deployment is in progress"}},
 	} {
 		g := Gauge{Queues: func() []QueueState { return c.queues }, Slots: 10, Ready: c.ready,
 			CPU: func() Reading { return of(7) }, Deploying: func() bool { return c.deploy }}
@@ -302,8 +302,8 @@ func TestLogOfScaling(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	want := `WARN msg="scaling call failed" scaled=replicas call="reading the size" failures=1 err=away
-WARN msg="termination of the instance goes on after a failed drain" scaled=replicas err=late
-INFO msg="instance drained: its group may terminate it" scaled=replicas`
+WARN msg="termination of the instance continues after a failed drain" scaled=replicas err=late
+INFO msg="instance drained, its group may terminate it" scaled=replicas`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

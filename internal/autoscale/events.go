@@ -49,14 +49,17 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 			}
 			event.Scaling.Log(log, level, "scaling call failed", "call", f.Doing, "failures", f.Consecutive, "err", f.Err)
 		},
-		Protected:   func(on bool) { log.Debug("scale-in protection changed", "on", on) },
-		Terminating: func() { event.Scaling.Log(log, slog.LevelInfo, "instance is being terminated by its group: draining") },
+		Protected: func(on bool) { log.Debug("scale-in protection changed", "on", on) },
+		Terminating: func() {
+			event.Scaling.Log(log, slog.LevelInfo, "instance is being terminated by its group, "+
+				"draining")
+		},
 		Terminated: func(err error) {
 			if err != nil {
-				log.Warn("termination of the instance goes on after a failed drain", "err", err)
+				log.Warn("termination of the instance continues after a failed drain", "err", err)
 				return
 			}
-			log.Info("instance drained: its group may terminate it")
+			log.Info("instance drained, its group may terminate it")
 		},
 	}
 }

@@ -88,7 +88,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 	deploying := g.Deploying()
 	switch {
 	case deploying:
-		in.Hold = "a deployment is under way"
+		in.Hold = "a deployment is in progress"
 	case paused:
 		in.Hold = "receiving is paused"
 	}

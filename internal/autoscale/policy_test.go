@@ -174,7 +174,7 @@ func TestBoundsHoldAndReadyComeFirst(t *testing.T) {
 		s.size = 9
 		s.want(s.step(measured(100, 1e6)), ruleBounds, 5)
 		held := measured(0, 0)
-		held.Hold = "a deployment is under way"
+		held.Hold = "a deployment is in progress"
 		s.want(s.run(held, time.Hour), ruleHeld, 5)
 		none := measured(100, 1e6)
 		none.Ready = -1

@@ -100,7 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("no such folder", func(t *testing.T) {
 		t.Parallel()
 		_, err := Open(filepath.Join(t.TempDir(), "absent"))
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "there is no folder") {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "not found") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -140,7 +140,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("an endless Procfile", func(t *testing.T) {
 		t.Parallel()
 		_, err := Open(folder(t, map[string]string{"Procfile": strings.Repeat("web: x\n", 1<<20)}))
-		if err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
+		if err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -35,7 +35,7 @@ func parseBuildfile(file string, data []byte) ([]Process, error) {
 
 func parseLines(p *lines, data []byte) ([]Process, error) {
 	if len(data) > maxProcfile {
-		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile),
+		p.refuse(0, fmt.Sprintf("the file is larger than %d bytes", maxProcfile),
 			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
 		return nil, &invalidError{Problems: p.problems}
 	}

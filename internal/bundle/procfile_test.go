@@ -74,7 +74,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 			"Procfile:1: \"nothing\" is not a process\n  write \"name: command\", for instance \"web: nothing\"\n" +
 				"Procfile:2: web has no command\n  write \"web: COMMAND\", or delete the line"},
 		"too long": {strings.Repeat("#", 64<<10+1),
-			"Procfile: the file has more than 65536 bytes\n" +
+			"Procfile: the file is larger than 65536 bytes\n" +
 				"  a Procfile has one line per process: move long commands into scripts"},
 		"too many":      {manyProcesses(101), "Procfile:101: more than 100 processes\n  start the others from a script"},
 		"not even once": {manyProcesses(102), "Procfile:101: more than 100 processes\n  start the others from a script"},

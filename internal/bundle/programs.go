@@ -21,7 +21,7 @@ func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
 		for _, place := range m.getConfig {
-			m.found = append(m.found, Problem{Where: place, Text: "there is no program " + GetConfig + " on this machine",
+			m.found = append(m.found, Problem{Where: place, Text: "program " + GetConfig + " not found on this machine",
 				Hint: "type as root: mkdir -p " + path.Dir(GetConfig) + ` && ln -s "$(command -v tendril)" ` + GetConfig})
 		}
 	}
@@ -280,7 +280,7 @@ func (m *missingPrograms) has(name string) bool {
 
 func (m *missingPrograms) name(file string, line int, name string) {
 	if !m.installs && !m.optional && name != GetConfig {
-		m.report(file, line, fmt.Sprintf("there is no program %s on this machine", name), "install it, or correct the name")
+		m.report(file, line, fmt.Sprintf("program %s not found on this machine", name), "install it, or correct the name")
 	}
 }
 

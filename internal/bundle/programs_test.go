@@ -15,7 +15,7 @@ func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"
 	missing := func(file, line, name string) string {
-		return file + ":" + line + ": there is no program " + name + " on this machine"
+		return file + ":" + line + ": program " + name + " not found on this machine"
 	}
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -274,6 +274,6 @@ func NoEffect(namespace string) string {
 
 const (
 	noBalancer  = "a worker has no load balancer"
-	noProxy     = "there is no proxy in front of the app: messages are posted to its port"
+	noProxy     = "no proxy in front of the app: messages are posted to its port"
 	noInstances = "no instances are created: everything runs on this machine"
 )

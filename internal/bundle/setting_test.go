@@ -247,9 +247,9 @@ func TestOpenBoundsSettings(t *testing.T) {
 		"long names": {map[string]string{".ebextensions/a.config": "option_settings:\n- option_name: " +
 			strings.Repeat("n", 257) + "\n  value: x"}, "an option's name have 1 to 256 characters"},
 		"a huge file": {map[string]string{".ebextensions/a.config": strings.Repeat("# x\n", 1<<20)},
-			"the file has more than 131072 bytes"},
+			"the file is larger than 131072 bytes"},
 		"a huge env": {map[string]string{"env.yaml": strings.Repeat("# x\n", 1<<20)},
-			"env.yaml: the file has more than 131072 bytes"},
+			"env.yaml: the file is larger than 131072 bytes"},
 		"no file": {map[string]string{".ebextensions/a.config/x": "", "Buildfile/": "", "env.yaml/": ""},
 			"Buildfile: this is not a regular file"},
 		"many hooks":     {manyHooks(maxHooks + 1), "prebuild: there are more than 200 hooks"},

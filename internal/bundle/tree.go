@@ -188,7 +188,7 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
+var errDepth = fmt.Errorf("maps and lists nested deeper than %d", maxDepth)
 
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}

@@ -128,7 +128,7 @@ func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (n
 func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Client) (names []string, err error) {
 	st, err := client.Status(ctx)
 	if cmd.Name() == "logs" {
-		names = append(names, base.Described("tendril", "what tendril itself writes"))
+		names = append(names, base.Described("tendril", "tendril's own log"))
 	}
 	for i := range st.App {
 		names = append(names, base.Described(st.App[i].Name, st.App[i].State))

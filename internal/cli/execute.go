@@ -17,7 +17,7 @@ func Execute(c *base.CLI, args []string) int {
 	}
 	args, noticed := base.SingleDash(args)
 	if noticed {
-		base.PrintLine(c.Err, "long flags with a single dash are understood; the usual form has two")
+		base.PrintLine(c.Err, "long flags usually have two dashes; one is accepted")
 	}
 	c.Args = args
 	root := NewRoot(c)

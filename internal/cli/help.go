@@ -142,12 +142,12 @@ func printUsage(cmd *cobra.Command) error {
 	}
 
 	if left > 0 {
-		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' tells about one. "+
-			"Each is also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
+		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' explains one. Each is "+
+			"also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
 	}
 
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n'%s COMMAND --help' tells about one command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\n'%s COMMAND --help' explains one command.\n", cmd.CommandPath())
 	}
 
 	_, err := io.WriteString(cmd.OutOrStderr(), b.String())

@@ -14,7 +14,7 @@ func TestMeaningsExist(t *testing.T) {
 	root := NewRoot((&base.CLI{}))
 	for _, m := range commandMeanings {
 		if cmd, rest, err := root.Find(strings.Fields(m.name)); err != nil || len(rest) > 0 || cmd == root {
-			t.Errorf("there is no command %q: %v", m.name, err)
+			t.Errorf("unknown command %q: %v", m.name, err)
 		}
 	}
 	subcommands, flags := map[string]bool{}, map[string]bool{}

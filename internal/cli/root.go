@@ -30,18 +30,18 @@ func NewRoot(c *base.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",
 		Short: "A complete worker environment in one binary",
-		Long: `tendril takes messages from a queue, POSTs each to your app, and deletes or retries it by
-the answer. The queue is embedded and durable, or on Amazon SQS.
+		Long: `tendril receives messages from a queue, POSTs each to your app, and deletes or retries it
+according to the answer. The queue is embedded and durable, or on Amazon SQS.
 
   tendril init                          write a Procfile for the app in this folder
   tendril up examples/thumbnails        run an app from a folder with a Procfile
   tendril up -- python3 app.py          run a command
-  tendril up --target http://127.0.0.1:8080/   deliver to an app that already runs
+  tendril up --target http://127.0.0.1:8080/   deliver to a running app
   tendril send '{"order": 42}'          send a message
-  tendril status                        see what happens
-  tendril deploy examples/thumbnails    replace it by a new version, without downtime
+  tendril status                        show the current state
+  tendril deploy examples/thumbnails    deploy a new version without downtime
 
-Without a command, the flags of 'tendril up' run it, as on a command line of Workerless:
+Without a command, the flags of 'tendril up' run it, like a Workerless command line:
 
   tendril --function resize --queues payments:3,default:1
 
@@ -75,7 +75,7 @@ signal.`,
 	root.SetUsageFunc(printUsage)
 	root.SetHelpFunc(printHelp)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run"}, &cobra.Group{ID: "work", Title: "Messages and queues"},
-		&cobra.Group{ID: "look", Title: "Look and control"}, &cobra.Group{ID: "settings", Title: "Settings"})
+		&cobra.Group{ID: "look", Title: "Inspect and control"}, &cobra.Group{ID: "settings", Title: "Settings"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group

@@ -144,7 +144,7 @@ func didYouMean(near []string) string {
 }
 
 func unknownCommand(cmd *cobra.Command, word string) error {
-	err := fmt.Errorf("there is no command %q", word)
+	err := fmt.Errorf("unknown command %q", word)
 	if cmd.HasParent() {
 		err = fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	}
@@ -182,7 +182,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		if o, found := config.Lookup(name); found && base.IsSetting(empty.GetFlag()) {
 			example = o.ExampleText()
 		}
-		return base.Fail(base.ExitUsage, err, fmt.Sprintf("write --%s=%s", name, example))
+		return base.Fail(base.ExitUsage, err, fmt.Sprintf("use --%s=%s", name, example))
 	case errors.As(err, &invalid):
 		return invalidFlag(invalid)
 	}
@@ -240,13 +240,13 @@ func invalidFlag(invalid *pflag.InvalidValueError) error {
 	name := "--" + invalid.GetFlag().Name
 	switch invalid.GetFlag().Value.Type() {
 	case "duration":
-		return base.Usagef("%s: %q is not a duration", name, invalid.GetValue()).
-			Hint("write a number and its unit (ms, s, m or h), such as " + name + "=30s")
+		return base.Usagef("invalid %s %q: not a duration", name, invalid.GetValue()).
+			Hint("use a number and its unit (ms, s, m or h), such as " + name + "=30s")
 	case "int":
-		return base.Usagef("%s: %q is not a whole number", name, invalid.GetValue()).
-			Hint("write digits only, such as " + name + "=10")
+		return base.Usagef("invalid %s %q: not a whole number", name, invalid.GetValue()).
+			Hint("use digits only, such as " + name + "=10")
 	case "bool":
-		return base.Usagef("%s: %q is neither true nor false", name, invalid.GetValue()).
+		return base.Usagef("invalid %s %q: neither true nor false", name, invalid.GetValue()).
 			Hint("write " + name + " alone for true, or " + name + "=false")
 	}
 	text, hint, _ := strings.Cut(invalid.Unwrap().Error(), ": use ")
@@ -267,7 +267,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // cobra's error if no arguments are allowed
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
-			hint = "to choose an environment, write: " + cmd.CommandPath() + " -e " + base.Plain(args[0])
+			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + base.Plain(args[0])
 		}
 	default:
 		text := strings.NewReplacer("arg(s)", "arguments", " received ", " got ").Replace(err.Error())

@@ -17,7 +17,7 @@ func deriveMetrics(l *loader) {
 	switch {
 	case !watched(l):
 		l.cfg.CloudWatch = Off
-		l.settle("cloudwatch", "no queue and no function is Amazon's")
+		l.settle("cloudwatch", "no queue or function is on AWS itself")
 	case l.origin("name").Layer <= FromBundle:
 		l.cfg.CloudWatch = Off
 		l.settle("cloudwatch", "no name was set")
@@ -64,8 +64,9 @@ func refuseClearQueue(l *loader) {
 			continue
 		}
 		l.refuseAt(from.Where, "queue-url",
-			"write https://, or, where the network to that host is yours, give the URL yourself: --queue-url="+q.URL,
-			"the bundle's queue URL %s is not encrypted: messages and credentials' session tokens would be readable on the way",
+			"use https://, or, if you trust the network to that host, set the URL yourself: --queue-url="+q.URL,
+			"the bundle's queue URL %s is not encrypted: messages and session tokens of credentials could be read in "+
+				"transit",
 			shown(q.URL))
 	}
 }
@@ -84,8 +85,8 @@ func warnClear(l *loader) {
 		}
 
 		if leavesInClear(address) {
-			l.about(name, "use https, unless the network to that host is yours",
-				"calls to %s are not encrypted: messages and credentials' session tokens are readable on the way", shown(address))
+			l.about(name, "use https, unless you trust the network to that host",
+				"calls to %s are not encrypted: messages and session tokens of credentials can be read in transit", shown(address))
 			return
 		}
 	}

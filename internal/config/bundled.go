@@ -63,7 +63,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 		case s.Value == "" && !set:
 		case s.Value == "" && o.Default == "":
 			l.warnAt(origin.Where, o.Name, "delete one of the two",
-				"%s has no value here, and keeps the one of %s", s.Option, l.origin(o.Name).Where)
+				"%s has no value here and keeps the value from %s", s.Option, l.origin(o.Name).Where)
 		default:
 			l.assign(a)
 		}
@@ -93,7 +93,7 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	}
 
 	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic Beanstalk's %s", shown(s.Option),
-		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
+		s.Namespace), Hint: "its options are " + strings.Join(known, ", ")}
 	if near := Nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
 	}
@@ -130,16 +130,17 @@ func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	case "SystemType":
 		if s.Value == "basic" {
 			l.warnAt(origin.Where, "", "",
-				"SystemType basic has no effect: health is always judged as enhanced health is")
+				"SystemType basic has no effect: health is always enhanced")
 		}
 	case "HealthCheckSuccessThreshold":
-		l.warnAt(origin.Where, "", "set when that is with --healthcheck",
-			"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready")
+		l.warnAt(origin.Where, "", "use --healthcheck to define readiness",
+			"HealthCheckSuccessThreshold has no effect: a new version receives messages when it is ready")
 	case "EnhancedHealthAuthEnabled":
 		l.warnAt(origin.Where, "", "",
-			"EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent")
+			"EnhancedHealthAuthEnabled has no effect: no agent sends health to AWS")
 	default:
-		l.refuseAt(origin.Where, "", "it has ConfigDocument, SystemType, HealthCheckSuccessThreshold, EnhancedHealthAuthEnabled",
+		l.refuseAt(origin.Where, "", "its options are ConfigDocument, SystemType, HealthCheckSuccessThreshold, "+
+			"EnhancedHealthAuthEnabled",
 			"%s is not an option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace)
 	}
 }
@@ -147,8 +148,8 @@ func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 func takeHealthDocument(l *loader, origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		l.refuseAt(origin.Where, "health-ignore-client-errors", `it is a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
-			"ConfigDocument cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+		l.refuseAt(origin.Where, "health-ignore-client-errors", `use a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
+			"invalid ConfigDocument: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return
 	}
 
@@ -159,12 +160,12 @@ func takeHealthDocument(l *loader, origin Origin, text string) {
 
 	if len(doc.Rules.Environment.ELB) > 0 {
 		l.warnAt(origin.Where, "", "",
-			"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer")
+			"the ELB rules of ConfigDocument have no effect: a worker has no load balancer")
 	}
 
 	for _, metrics := range doc.CloudWatchMetrics {
 		if len(metrics) > 0 {
-			l.warnAt(origin.Where, "", "tendril publishes its own with --cloudwatch on",
+			l.warnAt(origin.Where, "", "tendril publishes its own metrics with --cloudwatch on",
 				"the CloudWatchMetrics of ConfigDocument are not published")
 			break
 		}

@@ -103,26 +103,26 @@ func TestBundleHealthSettings(t *testing.T) {
 	}{
 		"enhanced": {option: "SystemType", value: "enhanced"},
 		"basic": {option: "SystemType", value: "basic",
-			warned: []string{"SystemType basic has no effect: health is always judged as enhanced health is"}},
+			warned: []string{"SystemType basic has no effect: health is always enhanced"}},
 		"a threshold": {option: "HealthCheckSuccessThreshold", value: "Warning",
-			warned: []string{"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready"}},
+			warned: []string{"HealthCheckSuccessThreshold has no effect: a new version receives messages when it is ready"}},
 		"authorization": {option: "EnhancedHealthAuthEnabled", value: "true",
-			warned: []string{"EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent"}},
+			warned: []string{"EnhancedHealthAuthEnabled has no effect: no agent sends health to AWS"}},
 		"taken back":   {option: "ConfigDocument"},
 		"an empty one": {option: "ConfigDocument", value: "{}"},
 		"4xx counts": {option: "ConfigDocument", value: fmt.Sprintf(rule, true),
-			warned: []string{"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer",
+			warned: []string{"the ELB rules of ConfigDocument have no effect: a worker has no load balancer",
 				"the CloudWatchMetrics of ConfigDocument are not published"}},
 		"4xx is ignored": {option: "ConfigDocument", value: fmt.Sprintf(rule, false), ignored: true,
-			warned: []string{"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer",
+			warned: []string{"the ELB rules of ConfigDocument have no effect: a worker has no load balancer",
 				"the CloudWatchMetrics of ConfigDocument are not published"}},
 		"no JSON": {option: "ConfigDocument", value: "{",
-			refused: "ConfigDocument cannot be read: unexpected end of JSON input\n  it is a map, or JSON: "},
+			refused: "invalid ConfigDocument: unexpected end of JSON input\n  use a map, or JSON: "},
 		"no boolean": {option: "ConfigDocument", value: strings.Replace(rule, "%t", `"no"`, 1),
-			refused: "ConfigDocument cannot be read: cannot unmarshal string into Go"},
+			refused: "invalid ConfigDocument: cannot unmarshal string into Go"},
 		"a mistyped name": {option: "Systemtype", value: "enhanced",
 			refused: "Systemtype is not an option of Elastic Beanstalk's aws:elasticbeanstalk:healthreporting:system\n" +
-				"  it has ConfigDocument, SystemType, "},
+				"  its options are ConfigDocument, SystemType, "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,11 +173,11 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 			at + "MaxSize many is not a whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
 		"a property": {setting(bundle.NamespaceEnvironment, "PORT", "http", 7),
 			at + "PORT http is not a whole number; allowed: 1 to 65535\n" +
-				"  write PORT: 5000, or leave it out to get the first free port from 5000"},
+				"  write PORT: 5000, or remove it to use the first free port from 5000"},
 		"a mistyped name": {setting(bundle.NamespaceWorker, "HttpPaht", "/", 7),
 			at + "HttpPaht is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd\n  did you mean HttpPath?"},
 		"a name of another namespace": {setting(bundle.NamespaceGroup, "HttpPath", "/", 7),
-			at + "HttpPath is not an option of Elastic Beanstalk's aws:autoscaling:asg\n  it has MinSize, MaxSize, Cooldown"},
+			at + "HttpPath is not an option of Elastic Beanstalk's aws:autoscaling:asg\n  its options are MinSize, MaxSize, Cooldown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,8 +201,8 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	const (
 		noTarget = " has no effect: nothing is scaled; --scale-target=processes scales the processes of the app on this " +
 			"machine"
-		noMeasure = " has no effect: no measure is named that there is here, so that the size follows the backlog and the " +
-			"deliveries in work"
+		noMeasure = " has no effect: no supported measure is set, so the size follows the backlog and the " +
+			"deliveries in flight"
 	)
 	all := []bundle.Setting{
 		setting(bundle.NamespaceGroup, "MinSize", "2", 3),
@@ -288,10 +288,10 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Flags: c.flags, Bundle: withSettings(c.settings...)})
-			const want = "/app/.ebextensions/worker.config:7: CloudFormation computes the value of WorkerQueueURL: the " +
-				"worker's queue is not known here\n" +
-				"  give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +
-				"for a queue that tendril creates, or --backend=embedded to try the app with a queue on this machine"
+			const want = "/app/.ebextensions/worker.config:7: CloudFormation computes WorkerQueueURL: the " +
+				"worker's queue is unknown here\n" +
+				"  set its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +
+				"for a queue created by tendril, or --backend=embedded to try the app with a local queue"
 			switch {
 			case c.refused && (err == nil || err.Error() != want):
 				t.Errorf("got  %v\nwant %s", err, want)
@@ -310,7 +310,7 @@ func TestBundleSettingWithoutValue(t *testing.T) {
 	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(
 		setting(bundle.NamespaceWorker, "WorkerQueueURL", someURL, 3),
 		setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7))})
-	const want = "/app/.ebextensions/worker.config:7: WorkerQueueURL has no value here, and keeps the one of " +
+	const want = "/app/.ebextensions/worker.config:7: WorkerQueueURL has no value here and keeps the value from " +
 		"/app/.ebextensions/worker.config:3"
 	if cfg.QueueURL != someURL || len(cfg.Warnings) != 1 || cfg.Warnings[0].String() != want {
 		t.Errorf("queue %s, warnings %v, want %s", cfg.QueueURL, cfg.Warnings, want)

@@ -14,7 +14,7 @@ func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
-			l.refuseAt(yamlfile.Place(path, e.line, 0), "", "keep one of the two lines",
+			l.refuseAt(yamlfile.Place(path, e.line, 0), "", "keep only one of the two lines",
 				"%s is already set in line %d", shown(e.key), first.line)
 			continue
 		}
@@ -42,7 +42,7 @@ func (d *daemonReader) take(e entry) {
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
-			d.loader.warnAt(where, "", "", "%s is not a known key; it has no effect", shown(e.key))
+			d.loader.warnAt(where, "", "", "unknown key %s; it has no effect", shown(e.key))
 			return
 		}
 		d.loader.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
@@ -75,7 +75,7 @@ func (d *daemonReader) target() {
 	}
 
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
-		d.loader.refuseAt(yamlfile.Place(d.path, port.line, 0), "target", "write http_port: "+defaultPort,
+		d.loader.refuseAt(yamlfile.Place(d.path, port.line, 0), "target", "use http_port: "+defaultPort,
 			"http_port %s is not a port; allowed: 1 to 65535", shown(port.text))
 		return
 	}

@@ -33,7 +33,7 @@ func deriveName(l *loader) {
 	}
 	if l.cfg.Name == "" {
 		l.cfg.Name = "tendril"
-		l.settle("name", "there is no app folder to take the name from")
+		l.settle("name", "there is no app folder to derive the name from")
 	}
 }
 
@@ -56,7 +56,7 @@ func deriveTarget(l *loader) {
 	}
 
 	if chosen.Layer == target.Layer && s.HTTPPath != path {
-		l.clash("target", "leave the path out of one of them", "the target has the path %s and http-path is %s (%s)",
+		l.clash("target", "remove the path from one of them", "the target has the path %s and http-path is %s (%s)",
 			shown(path), s.HTTPPath, chosen)
 		return
 	}
@@ -79,7 +79,7 @@ func deriveOutput(l *loader) {
 		s.Quiet = false
 		l.record("quiet", verbose)
 	default:
-		l.clash("quiet", "set only one of them", "output cannot be quiet and verbose (%s)", verbose)
+		l.clash("quiet", "use only one of them", "output cannot be quiet and verbose (%s)", verbose)
 	}
 }
 
@@ -89,12 +89,12 @@ func deriveBackoff(l *loader) {
 		return
 	}
 	if l.isSet("backoff-max") {
-		l.clash("backoff-max", "make backoff-max the longer one", "%s is shorter than %s", l.named("backoff-max"),
+		l.clash("backoff-max", "set backoff-max to at least backoff-min", "%s is shorter than %s", l.named("backoff-max"),
 			l.cite("backoff-min"))
 		return
 	}
 	s.BackoffMax = s.BackoffMin
-	l.settle("backoff-max", "backoff-min is longer than the usual one")
+	l.settle("backoff-max", "backoff-min is longer than the default")
 }
 
 func deriveDataDir(l *loader) {
@@ -103,7 +103,7 @@ func deriveDataDir(l *loader) {
 	}
 	state, reason := stateFolder(l.vars, l.src.Root)
 	if state == "" {
-		l.refuseAt("", "data-dir", "give --data-dir=/var/lib/tendril",
+		l.refuseAt("", "data-dir", "set --data-dir=/var/lib/tendril",
 			"no data directory: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set")
 		return
 	}
@@ -122,7 +122,7 @@ func deriveFree(l *loader) {
 			l.refuse(refusal(assignment{option: o, text: text}, err))
 			continue
 		}
-		l.settle(name, o.Default+" is taken")
+		l.settle(name, o.Default+" is used")
 	}
 }
 
@@ -141,7 +141,7 @@ func deriveStop(l *loader) {
 	from := l.origin("app-grace")
 
 	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
-		l.warnAt(from.Where, "app-grace", "set app-grace for less",
+		l.warnAt(from.Where, "app-grace", "set app-grace to use less",
 			"%s %s is less than the minimum of %s, which is used", shutdownDelay, l.option("app-grace").value.get(), leastDelay)
 		s.AppGrace = leastDelay
 		l.settle("app-grace", "")
@@ -149,7 +149,7 @@ func deriveStop(l *loader) {
 
 	if l.isSet("app-grace") && !l.isSet("shutdown-timeout") {
 		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
-		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
+		l.settle("shutdown-timeout", "app-grace plus 5 seconds")
 	}
 }
 
@@ -174,7 +174,7 @@ func deriveEndpoint(l *loader) {
 	case !hasBothOrNone(l, "tls-cert", "tls-key"):
 	case address != "" && !isLoopback(address) && s.Credentials == "":
 		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
-			"127.0.0.1", "%s would let anyone who reaches this address use the queues", l.named("listen"))
+			"127.0.0.1", "%s would let everyone who reaches this address use the queues", l.named("listen"))
 	}
 }
 
@@ -183,10 +183,10 @@ func deriveConsole(l *loader) {
 	switch {
 	case !hasBothOrNone(l, "console-tls-cert", "console-tls-key"):
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who reaches this address "+
-			"deploy", l.named("console"))
+		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let everyone who reaches this "+
+			"address deploy", l.named("console"))
 	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "leave out one of them", "%s would let anyone whom a trusted proxy answers deploy",
+		l.clash("console-auth", "remove one of them", "%s would let everyone behind a trusted proxy deploy",
 			l.named("console-auth"))
 	case len(s.ConsoleTrustedProxy) > 0:
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:

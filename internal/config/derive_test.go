@@ -27,9 +27,9 @@ func TestLayersDecide(t *testing.T) {
 			}},
 		"embedded in the file, a queue on the command line": {file: "backend: embedded\n",
 			flags: map[string]string{"queue-url": amazon},
-			want:  "the queue cannot be embedded and be at the queue-url of --queue-url"},
+			want:  "the queue is set to embedded, but queue-url of --queue-url is set"},
 		"a queue in each layer": {file: file, flags: map[string]string{"queue": "x"},
-			want: "--queue: a queue is named here and by the queue-url of"},
+			want: "--queue: a queue is set both here and by the queue-url of"},
 		"auto said aloud": {flags: map[string]string{"backend": "auto"},
 			check: func(c *Config) bool {
 				return c.Backend == BackendEmbedded && c.IsSet("backend") && c.Origin("backend").Where == "--backend"
@@ -130,7 +130,7 @@ func TestFreePortsReplaceDefaults(t *testing.T) {
 	if cfg.Listen != "127.0.0.1:9330" || cfg.Console != "127.0.0.1:9331" || cfg.Port != 7000 {
 		t.Errorf("listen %s, console %s, port %d", cfg.Listen, cfg.Console, cfg.Port)
 	}
-	if cfg.IsSet("listen") || cfg.Origin("listen").String() != "default: 127.0.0.1:9324 is taken" {
+	if cfg.IsSet("listen") || cfg.Origin("listen").String() != "default: 127.0.0.1:9324 is used" {
 		t.Errorf("listen comes from %q", cfg.Origin("listen"))
 	}
 }

@@ -37,7 +37,7 @@ func fileForm() *yamlfile.Options {
 	return &yamlfile.Options{
 		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
 		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
-		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
+		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front`,
 	}
 }
 
@@ -86,8 +86,8 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 		for _, item := range v.Items {
 			text, ok := scalar(item)
 			if !ok {
-				d.refuse(pair.Line, shown(e.key)+" is a list of something else than plain values",
-					"write them on one line, with commas between")
+				d.refuse(pair.Line, shown(e.key)+" contains something other than plain values",
+					"write them on one line, separated by commas")
 				return
 			}
 			items = append(items, text)
@@ -103,7 +103,7 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 			if e.key == "filter" {
 				hint = "put the pattern in single quotes, or name the file that holds it"
 			}
-			d.refuse(pair.Line, shown(e.key)+" has a map for a value", hint)
+			d.refuse(pair.Line, shown(e.key)+" is a map instead of a value", hint)
 			return
 		}
 		e.text = text
@@ -128,8 +128,8 @@ func (d *document) takeQueues(e entry, list *yamlfile.Node) {
 		} else if text, ok := scalar(n); ok {
 			item.text = text
 		} else {
-			d.refuse(item.line, "queues holds something else than queues",
-				"write - jobs, or - name: jobs and its settings below")
+			d.refuse(item.line, "invalid entry in queues",
+				"use - jobs, or - name: jobs with its settings below")
 		}
 
 		e.items = append(e.items, item)
@@ -153,9 +153,9 @@ func scalar(n *yamlfile.Node) (string, bool) {
 
 // daemonOnly maps keys of aws-sqsd files to their equivalent in tendril.yaml.
 var daemonOnly = map[string]string{
-	"http_url": "write target: http://HOST:PORT", "http_port": "write target: http://HOST:PORT",
-	"sqs_wait_time_seconds": "write wait_time: 20s", "drain_timeout": "write shutdown_timeout: 600s",
-	"debug": "write verbose: true", "cloudwatch_interval": "write metrics_interval: 60s",
+	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
+	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",
+	"debug": "use verbose: true", "cloudwatch_interval": "use metrics_interval: 60s",
 }
 
 // isDaemonFile reports whether a file has a key in daemonOnly or is in daemonFolder.

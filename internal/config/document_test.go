@@ -11,12 +11,12 @@ import (
 func TestParseDocumentBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"nested lists":  {strings.Repeat("[", 60000), "f:1: there are more than 4096 words and signs"},
-		"nested maps":   {strings.Repeat("{", 60000), "f:1: there are more than 4096 words and signs"},
-		"list of lists": {strings.Repeat("- ", 30000), "f:1: there are more than 4096 words and signs"},
-		"many lines":    {strings.Repeat("a: 1\n", 2000), "f:1366: there are more than 4096 words and signs"},
-		"many aliases":  {"a: &a x\nb: [" + strings.Repeat("*a,", 1000) + "]\n", "f:1: anchors and aliases are not read"},
-		"too long":      {strings.Repeat("#", maxFile+1), "f: the file has more than 65536 bytes"},
+		"nested lists":  {strings.Repeat("[", 60000), "f:1: more than 4096 words and symbols"},
+		"nested maps":   {strings.Repeat("{", 60000), "f:1: more than 4096 words and symbols"},
+		"list of lists": {strings.Repeat("- ", 30000), "f:1: more than 4096 words and symbols"},
+		"many lines":    {strings.Repeat("a: 1\n", 2000), "f:1366: more than 4096 words and symbols"},
+		"many aliases":  {"a: &a x\nb: [" + strings.Repeat("*a,", 1000) + "]\n", "f:1: anchors and aliases are not supported"},
+		"too long":      {strings.Repeat("#", maxFile+1), "f: the file is larger than 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,8 +26,8 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
 	if entries, _ := parseDocument(file.Path, file.Data); isDaemonFile(file.Path, entries) {
-		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which is not " +
-			"changed here", Hint: "edit it by hand, or name a tendril.yaml with --config"}}}
+		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which " +
+			"tendril does not change", Hint: "edit it by hand, or use a tendril.yaml with --config"}}}
 	}
 
 	var edits []yamlfile.Edit
@@ -84,8 +84,8 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 
 	if o.Key == queuesKey && len(e.queues()) > 0 {
 		return nil, nil, &Problem{Where: e.file.Path, Option: o.Name,
-			Text: "the queues have settings of their own in this file",
-			Hint: "change one of them as 'http-path of NAME', or edit the file by hand"}
+			Text: "the queues have their own settings in this file",
+			Hint: "change one as 'http-path of NAME', or edit the file by hand"}
 	}
 
 	if e.root != nil {
@@ -119,7 +119,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 	o := withKey(queueKeys(&QueueSettings{}), key)
 	if key != "weight" && key != "max" {
 		if o = find(e.options, option); o == nil || !o.PerQueue {
-			return refuse(shown(option)+" is not a setting of one queue", "it holds for all queues: leave out \" of "+queue+"\"")
+			return refuse(shown(option)+" is not a per-queue setting", "it applies to all queues: remove \" of "+queue+"\"")
 		}
 	}
 
@@ -130,7 +130,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 	}
 
 	return refuse("the queue "+shown(queue)+" has no settings of its own in this file",
-		"write it there as '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
+		"add '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
 }
 
 func queueOf(item *yamlfile.Node) string {

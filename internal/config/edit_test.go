@@ -75,15 +75,15 @@ func TestEditsThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		file, set, want string
 	}{
-		{"", "http-pth=/", "http-pth is not an option: did you mean http-path or HttpPath?"},
+		{"", "http-pth=/", "unknown option http-pth: did you mean http-path or HttpPath?"},
 		{"", "config=x", "the settings file cannot name itself"},
-		{queues, "queues=a", "the queues have settings of their own in this file"},
+		{queues, "queues=a", "the queues have their own settings in this file"},
 		{queues, "http-path of b=/", "the queue b has no settings of its own in this file"},
 		{queues, "http-path of c=/", "the queue c has no settings of its own in this file"},
-		{queues, "http-connections of a=1", "http-connections is not a setting of one queue"},
-		{"{http_path: /a}\n", "port=1", "this key cannot be changed without changing the form of the file"},
+		{queues, "http-connections of a=1", "http-connections is not a per-queue setting"},
+		{"{http_path: /a}\n", "port=1", "this key cannot be changed without reformatting the file"},
 		{"http_path: [\n", "port=1", "invalid YAML"},
-		{"http_port: 80\n", "http-path=/", "this is a settings file of aws-sqsd, which is not changed here"},
+		{"http_port: 80\n", "http-path=/", "this is a settings file of aws-sqsd, which tendril does not change"},
 	} {
 		_, err := EditFile(File{"tendril.yaml", []byte(c.file)}, change(c.set))
 		var wrong *Error

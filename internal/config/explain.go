@@ -116,9 +116,9 @@ func UnknownOption(name string) error {
 		}
 	}
 	if near := Nearest(strings.TrimLeft(name, "-"), known); len(near) > 0 {
-		return fmt.Errorf("%s is not an option: did you mean %s?", shown(name), orList(near))
+		return fmt.Errorf("unknown option %s: did you mean %s?", shown(name), orList(near))
 	}
-	return fmt.Errorf("%s is not an option: docs/options.md lists them all", shown(name))
+	return fmt.Errorf("unknown option %s: docs/options.md lists them all", shown(name))
 }
 
 // String returns several lines, without a final newline.
@@ -144,7 +144,7 @@ func (e *Explanation) String() string {
 	row("key", o.Key)
 	row("Elastic Beanstalk", o.beanstalkText())
 	row("aws-sqsd", o.DaemonKey)
-	b.WriteString("\n  set by, the last one counts:\n")
+	b.WriteString("\n  set by (the last one wins):\n")
 	for _, s := range e.Chain {
 		where := ""
 		if s.Origin.Where != "" {

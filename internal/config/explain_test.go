@@ -32,8 +32,8 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	text := `retention-period
-  Time after its first receive after which a message is no longer tried.
-  An older message is deleted without being posted, and counted.
+  Period after its first receive in which a message is attempted.
+  An older message is deleted undelivered, and counted.
 
   value              14400s, that is 4 hours (--retention-period)
   default            4d
@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
   Elastic Beanstalk  RetentionPeriod
   aws-sqsd           retention_period
 
-  set by, the last one counts:
+  set by (the last one wins):
     default      345600s
     file         86400s (` + file + `:2)
     environment  7200s (TENDRIL_SQSD_RetentionPeriod)
@@ -81,10 +81,10 @@ func TestExplainUnknown(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})
 	for name, want := range map[string]string{
-		"http-conections": "http-conections is not an option: did you mean http-connections or HttpConnections?",
-		"--htpt-path":     "--htpt-path is not an option: did you mean http-path or HttpPath?",
-		"frobnicate":      "frobnicate is not an option: docs/options.md lists them all",
-		"":                `"" is not an option: docs/options.md lists them all`,
+		"http-conections": "unknown option http-conections: did you mean http-connections or HttpConnections?",
+		"--htpt-path":     "unknown option --htpt-path: did you mean http-path or HttpPath?",
+		"frobnicate":      "unknown option frobnicate: docs/options.md lists them all",
+		"":                `unknown option "": docs/options.md lists them all`,
 	} {
 		if _, err := cfg.Explain(name); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", name, err, want)

@@ -71,7 +71,7 @@ func readFile(path string) (*settingsFile, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	}
 
 	f, err := os.Open(path)
@@ -93,7 +93,7 @@ func readFile(path string) (*settingsFile, error) {
 
 // untrusted refuses a file that was found by searching and that other users can change: it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
-	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
+	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
 	switch err := trust.File(f.path); {
 	case errors.As(err, &wrong):
@@ -108,7 +108,7 @@ func (f *settingsFile) untrusted() *Problem {
 	}
 
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // the file read is not the file checked
-		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read",
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while being read",
 			Hint: "try again"}
 	}
 
@@ -116,15 +116,15 @@ func (f *settingsFile) untrusted() *Problem {
 }
 
 func unreadable(path string, err error) *Problem {
-	p := Problem{Where: path, Option: "config", Hint: "give --config the path of a file that this user may read"}
+	p := Problem{Where: path, Option: "config", Hint: "use --config with a file that this user can read"}
 	var reason *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.Text = "there is no such settings file"
+		p.Text = "settings file not found"
 	case errors.As(err, &reason):
-		p.Text = fmt.Sprintf("the settings file cannot be read: %v", reason.Err)
+		p.Text = fmt.Sprintf("reading the settings file: %v", reason.Err)
 	default:
-		p.Text = fmt.Sprintf("the settings file cannot be read: %v", err)
+		p.Text = fmt.Sprintf("reading the settings file: %v", err)
 	}
 	return &p
 }
@@ -185,8 +185,8 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 		}
 	}
 
-	l.warnAt(beside, "config", "start tendril in that folder, or give --config="+beside,
-		"this file is not read: settings come from tendril.yaml in the working folder")
+	l.warnAt(beside, "config", "start tendril in that folder, or add --config="+beside,
+		"file ignored: settings come from tendril.yaml in the working folder")
 }
 
 func byEntry(l *loader, e entry) *Option {
@@ -216,7 +216,7 @@ func readOwnFile(l *loader, path string, entries []entry) {
 			takeQueues(l, path, e)
 		case e.list && !o.list:
 			l.refuseAt(where, o.Name, "write "+e.key+": "+o.example(),
-				"%s is a list, and takes one value", e.key)
+				"%s takes one value, not a list", e.key)
 		default:
 			l.assign(a)
 		}
@@ -228,7 +228,7 @@ func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (a
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
-		l.refuseAt(where, o.Name, "keep one of the two lines", "%s is already set in line %d", e.key, first)
+		l.refuseAt(where, o.Name, "keep only one of the two lines", "%s is already set in line %d", e.key, first)
 		return a, false
 	case e.null && o.Default != unset:
 		l.refuseAt(where, o.Name, "write "+a.line(o.example())+", or delete the line",
@@ -263,7 +263,7 @@ func unknownKey(l *loader, where string, e entry) Problem {
 		}
 
 		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
-			p.Option, p.Hint = o.Name, "here it is written "+name
+			p.Option, p.Hint = o.Name, "use "+name
 			return p
 		}
 
@@ -278,7 +278,7 @@ func unknownKey(l *loader, where string, e entry) Problem {
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	default:
-		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
+		p.Hint = "docs/options.md lists every option; 'tendril explain OPTION' explains one"
 	}
 
 	return p

@@ -60,21 +60,21 @@ func TestUnreadableFiles(t *testing.T) {
 		want string
 	}{
 		"absent and named": {Sources{Flags: map[string]string{"config": "/absent/x.yaml"}},
-			"/absent/x.yaml: there is no such settings file\n  give --config the path"},
+			"/absent/x.yaml: settings file not found\n  use --config with"},
 		"absent, in a variable": {Sources{Environ: []string{"TENDRIL_CONFIG=/absent/x.yaml"}},
-			"/absent/x.yaml: there is no such settings file"},
+			"/absent/x.yaml: settings file not found"},
 		"a folder, named": {Sources{Flags: map[string]string{"config": dir}},
-			dir + ": the settings file cannot be read: it is not a regular file"},
+			dir + ": reading the settings file: not a regular file"},
 		"a folder, found": {Sources{Dir: dir},
-			filepath.Join(dir, "tendril.yaml") + ": the settings file cannot be read: it is not a regular file"},
+			filepath.Join(dir, "tendril.yaml") + ": reading the settings file: not a regular file"},
 		"below a file": {Sources{Flags: map[string]string{"config": long + "/x"}},
-			"the settings file cannot be read: not a directory"},
+			"reading the settings file: not a directory"},
 		"far too long": {Sources{Flags: map[string]string{"config": long}},
-			long + ": the file has more than 65536 bytes"},
+			long + ": the file is larger than 65536 bytes"},
 		"forbidden": {Sources{Flags: map[string]string{"config": secret}},
-			secret + ": the settings file cannot be read: permission denied"},
+			secret + ": reading the settings file: permission denied"},
 		"a name with a NUL byte": {Sources{Flags: map[string]string{"config": "a\x00b"}},
-			"the settings file cannot be read: invalid argument"},
+			"reading the settings file: invalid argument"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestFileBesideTheApp(t *testing.T) {
 	apart := mustLoad(t, Sources{Bundle: app, Environ: home()})
 	if apart.HTTPPath != "/" || len(apart.Warnings) != 1 ||
 		apart.Warnings[0].Where != filepath.Join(dir, "tendril.yaml") ||
-		!strings.Contains(apart.Warnings[0].Text, "not read") {
+		!strings.Contains(apart.Warnings[0].Text, "ignored") {
 		t.Errorf("path %s, warnings %v", apart.HTTPPath, apart.Warnings)
 	}
 	for name, src := range map[string]Sources{
@@ -132,7 +132,7 @@ func TestDaemonFileRule(t *testing.T) {
 		"neither":              {file: "default.yaml", text: "http_path: /a\n"},
 		"neither, unknown key": {file: "default.yaml", text: "max_cats: 5\n", want: "max_cats is not an option"},
 		"its key in our own file": {file: "tendril.yaml", text: "http_port: 80\n", found: true,
-			want: "http_port is a key of aws-sqsd's own file\n  write target: http://HOST:PORT"},
+			want: "http_port is a key of aws-sqsd's own file\n  use target: http://HOST:PORT"},
 		"a key below sqsd is not": {file: "x.yaml", text: "sqsd:\n  http_port: 80\n",
 			want: "http_port is not an option of Elastic Beanstalk's"},
 		"nothing in it, its folder": {file: "aws-sqsd.d/default.yaml", text: "", daemon: true},
@@ -168,19 +168,19 @@ func TestFoundFileMustBeTrusted(t *testing.T) {
 		"own": {change: func(string, string) error { return nil }},
 		"for everybody": {change: func(_, file string) error {
 			return os.Chmod(file, 0o666)
-		}, want: "FILE: the settings file is not trusted: every user may write to it (mode 0666)\n" +
+		}, want: "FILE: the settings file is not trusted: every user can write to it (mode 0666)\n" +
 			"  type 'chmod go-w FILE', or name the file with --config=FILE or TENDRIL_CONFIG"},
 		"in a folder for all": {change: func(dir, _ string) error {
 			return os.Chmod(dir, 0o777)
-		}, want: "FILE: the settings file is not trusted: it is in the folder DIR: every user may write to it (mode " +
+		}, want: "FILE: the settings file is not trusted: it is in the folder DIR: every user can write to it (mode " +
 			"0777)\n  type 'chmod go-w DIR', or"},
 		"another user's": {change: func(_, file string) error {
 			return os.Chown(file, 4_000_001, 0)
-		}, root: true, want: "FILE: the settings file is not trusted: it belongs to the user 4000001\n" +
+		}, root: true, want: "FILE: the settings file is not trusted: it belongs to user 4000001\n" +
 			"  type 'chown root FILE', or"},
 		"in another user's folder": {change: func(dir, _ string) error {
 			return os.Chown(dir, 4_000_001, 0)
-		}, root: true, want: "FILE: the settings file is not trusted: it is in the folder DIR: it belongs to the user " +
+		}, root: true, want: "FILE: the settings file is not trusted: it is in the folder DIR: it belongs to user " +
 			"4000001"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("the path is from %+v, want %+v", got, pathFrom)
 		}
 	}
-	step("tendril", "/", Origin{Default, "there is no app folder to take the name from"}, Origin{})
+	step("tendril", "/", Origin{Default, "there is no app folder to derive the name from"}, Origin{})
 
 	src.Bundle = app
 	step("bundle", "/", Origin{FromBundle, "/srv/bundle"}, Origin{})
@@ -195,13 +195,13 @@ func TestEnvironment(t *testing.T) {
 func TestVariablesThatWarn(t *testing.T) {
 	t.Parallel()
 	for environ, want := range map[string]string{
-		"TENDRIL_HTP_PATH=/a": "TENDRIL_HTP_PATH: this variable is not an option and has no effect; did you mean " +
+		"TENDRIL_HTP_PATH=/a": "TENDRIL_HTP_PATH: unknown option; this variable has no effect; did you mean " +
 			"TENDRIL_HTTP_PATH?",
-		"TENDRIL_SQSD_HttpPaht=/a": "TENDRIL_SQSD_HttpPaht: this variable is not an option and has no effect; did you " +
+		"TENDRIL_SQSD_HttpPaht=/a": "TENDRIL_SQSD_HttpPaht: unknown option; this variable has no effect; did you " +
 			"mean TENDRIL_SQSD_HttpPath?",
-		"TENDRIL_SQSD_Nothing=/a": "TENDRIL_SQSD_Nothing: this variable is not an option and has no effect; ",
-		"SQSD_QUEUE_URL=https://h/1/q": "SQSD_QUEUE_URL: this variable is read for compatibility with other daemons; " +
-			"write TENDRIL_QUEUE_URL instead",
+		"TENDRIL_SQSD_Nothing=/a": "TENDRIL_SQSD_Nothing: unknown option; this variable has no effect; ",
+		"SQSD_QUEUE_URL=https://h/1/q": "SQSD_QUEUE_URL: this variable is only supported for compatibility with other daemons; " +
+			"use TENDRIL_QUEUE_URL instead",
 		"SQSD_WORKER_TIMEOUT=60000": "SQSD_WORKER_TIMEOUT: this variable of another daemon is not supported; " +
 			"docs/options.md lists every option",
 		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: metrics-interval 5s has no effect: no metrics are " +
@@ -237,19 +237,19 @@ func TestRefusals(t *testing.T) {
 			"TENDRIL_MAX_RETRIES: lots is not a whole number; allowed: 1 to 1000\n  write TENDRIL_MAX_RETRIES=10"},
 		"a variable of another program": {Sources{Environ: []string{"PORT=http"}},
 			"PORT: port http is not a whole number; allowed: 1 to 65535\n" +
-				"  write PORT=5000, or leave it out to get the first free port from 5000"},
+				"  write PORT=5000, or remove it to use the first free port from 5000"},
 		"a Beanstalk variable": {Sources{Environ: []string{"TENDRIL_SQSD_RetentionPeriod=1"}},
 			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 1m to 14d\n" +
 				"  write TENDRIL_SQSD_RetentionPeriod=1m"},
 		"an empty flag": {Sources{Flags: map[string]string{"queue": ""}},
-			"--queue: \"\" contains characters that a name cannot have; allowed: 1 to 80 letters, digits, \"_\" and \"-\", " +
-				"of which the end may be .fifo\n  write --queue=jobs"},
+			"--queue: \"\" contains characters not allowed in a name; allowed: 1 to 80 letters, digits, \"_\" and \"-\", " +
+				"optionally ending in .fifo\n  write --queue=jobs"},
 		"a value that another layer overrides": {Sources{Environ: []string{"TENDRIL_PORT=0"},
 			Flags: map[string]string{"port": "80"}},
 			"TENDRIL_PORT: 0 is out of range; allowed: 1 to 65535\n" +
-				"  write TENDRIL_PORT=5000, or leave it out to get the first free port from 5000"},
+				"  write TENDRIL_PORT=5000, or remove it to use the first free port from 5000"},
 		"an alias that says otherwise": {Sources{Flags: map[string]string{"http-connections": "5", "concurrency": "6"}},
-			"--concurrency: this is the same option as --http-connections, but the value differs\n  give only one of them"},
+			"--concurrency: this is the same option as --http-connections, but with a different value\n  use only one of them"},
 		"a password that is not part of a URL": {Sources{Flags: map[string]string{"target": "http://u:hunter2@a b"}},
 			"--target: \"...@a b\" is not a URL; allowed: http://HOST:PORT, https://HOST:PORT or unix:///PATH\n" +
 				"  write --target=http://127.0.0.1:8080"},
@@ -258,12 +258,12 @@ func TestRefusals(t *testing.T) {
 				"  write --mime-type=application/json"},
 		"a very long value": {Sources{Flags: map[string]string{"region": strings.Repeat("x", 5000)}},
 			"--region: " + strings.Repeat("x", 80) +
-				"... is not a name of a region; allowed: lower-case letters, digits and \"-\", such as eu-west-1\n" +
+				"... is not a region name; allowed: lower-case letters, digits and \"-\", such as eu-west-1\n" +
 				"  write --region=us-east-1"},
 		"several at once": {Sources{Environ: []string{"TENDRIL_PORT=x"},
 			Flags: map[string]string{"log-format": "jsn", "max-retries": "0"}},
 			"TENDRIL_PORT: x is not a whole number; allowed: 1 to 65535\n" +
-				"  write TENDRIL_PORT=5000, or leave it out to get the first free port from 5000\n" +
+				"  write TENDRIL_PORT=5000, or remove it to use the first free port from 5000\n" +
 				"--max-retries: 0 is out of range; allowed: 1 to 1000\n  write --max-retries=1\n" +
 				"--log-format: jsn is unknown; allowed: auto, text, json or sqsd\n  write --log-format=json"},
 	} {

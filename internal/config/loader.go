@@ -129,7 +129,7 @@ func (l *loader) assign(a assignment) {
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
-			"these queues and their own settings are not used: %s names the queues", by)
+			"these queues and their settings are not used: %s selects the queues", by)
 	}
 	l.ownSettings = nil
 }

@@ -23,20 +23,20 @@ import (
 
 func queueKeys(q *QueueSettings) []*Option {
 	keys := []*Option{{
-		Key: "name", Example: "jobs", Help: "The queue's name: embedded, or on Amazon SQS where backend says so.",
+		Key: "name", Example: "jobs", Help: "Name of the queue, embedded, or on Amazon SQS with backend: sqs.",
 		value: checked(&q.Name, allowedQueueName, queueName),
 	}, {
-		Key: "url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Help: "The queue's URL on Amazon SQS.",
+		Key: "url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Help: "URL of the queue on Amazon SQS.",
 		value: checked(&q.URL, "an http or https URL that ends in the queue's name", queueURL),
 	}, {
-		Key: "arn", Example: "arn:aws:sqs:eu-west-1:123456789012:jobs", Help: "The queue's ARN, in place of its URL.",
+		Key: "arn", Example: "arn:aws:sqs:eu-west-1:123456789012:jobs", Help: "ARN of the queue, instead of its URL.",
 		value: checked(&q.URL, "an ARN that ends in the queue's name", queueURL),
 	}, {
 		Key: "weight", Example: "1",
-		Help:  "The queue's share of free slots; without weights the order of the list is strict.",
+		Help:  "Share of free slots; without weights the queues have strict priority in list order.",
 		value: integer(&q.Weight, 1, maxWeight),
 	}, {
-		Key: "max", Example: "10", Help: "The most messages of this queue in work at once.",
+		Key: "max", Example: "10", Help: "Maximum messages of this queue in flight.",
 		value: integer(&q.Concurrency, 1, 1000),
 	}}
 	for _, o := range keys {
@@ -66,7 +66,7 @@ func takeQueues(l *loader, file string, e entry) {
 	}
 
 	if err := checkQueues(queues); err != nil {
-		l.refuseAt(origin.Where, "queues", "write weight: 1 below a queue that has none; each name once",
+		l.refuseAt(origin.Where, "queues", "give every queue a weight, and use each name once",
 			"queues %s", err.Error())
 		return
 	}
@@ -80,7 +80,7 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
 		if err != nil {
-			l.refuseAt(where, "queues", "write - jobs, or - name: jobs and its settings below",
+			l.refuseAt(where, "queues", "use - jobs, or - name: jobs with its settings below",
 				"%s %v", shown(item.text), err)
 		}
 		return q, nil
@@ -138,15 +138,15 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 				first = k
 			default:
 				l.refuseAt(where, "queues", "delete one of them",
-					"this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k, lines[k])
+					"this queue has both %s (line %d) and %s (line %d)", first, lines[first], k, lines[k])
 			}
 		}
 
 		return first
 	}
 	if one("name", "url", "arn") == "" && !refused {
-		l.refuseAt(where, "queues", "write name: jobs, or url: or arn: for a queue on Amazon SQS",
-			"this queue is not named")
+		l.refuseAt(where, "queues", "add name: jobs, or url: or arn: for a queue on Amazon SQS",
+			"this queue has no name")
 	}
 
 	one("target", "function", "lambda")
@@ -154,7 +154,7 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 
 // unknownQueueKey suggests similar keys.
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {
-	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a setting of one queue"}
+	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a per-queue setting"}
 	var names []string
 	for _, o := range rows {
 		names = append(names, o.Key)
@@ -165,20 +165,20 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	o, known := Lookup(e.key)
 	switch near := Nearest(e.key, names); {
 	case known && o.Name == "http-connections":
-		p.Hint = "here it is written max"
+		p.Hint = "use max"
 	case known && (o.Name == "queue" || o.Name == "queue-url"):
-		p.Hint = "here it is written name, url or arn"
+		p.Hint = "use name, url or arn"
 	case known && o.PerQueue:
-		p.Hint = "here it is written " + o.Key
+		p.Hint = "use " + o.Key
 	case known:
-		p.Hint = "it holds for all queues: write it at the top of the file, without blanks in front"
+		p.Hint = "it applies to all queues: put it at the top level of the file"
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	case err == nil && nameErr == nil:
-		p.Hint = fmt.Sprintf("for a queue and its weight write %s:%s without a blank, or name: %s and weight: %s", e.key,
+		p.Hint = fmt.Sprintf("for a queue and its weight use %s:%s without a space, or name: %s and weight: %s", e.key,
 			yamlfile.Short(e.text), e.key, yamlfile.Short(e.text))
 	default:
-		p.Hint = "a queue may have " + strings.Join(names, ", ")
+		p.Hint = "a queue can have " + strings.Join(names, ", ")
 	}
 
 	return p

@@ -14,8 +14,8 @@ const (
 )
 
 func queueList(field *[]QueueSettings) value {
-	v := stored(field, kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, all or none with a "+
-		"weight of 1 to %d behind, such as jobs:3", maxQueues, maxWeight), parseQueues, formatQueues)
+	v := stored(field, kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues, comma-separated, either all or "+
+		"none with a weight of 1 to %d, such as jobs:3", maxQueues, maxWeight), parseQueues, formatQueues)
 	v.nearest = fixQueues
 	return v
 }
@@ -48,7 +48,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	var err error
 	switch {
 	case item == "":
-		return q, errors.New("has a comma with no queue beside it")
+		return q, errors.New("has a comma without a queue")
 	case strings.Contains(ref, ":"):
 		q.URL, err = queueURL(ref)
 		q.Name = lastSegment(ref)
@@ -93,7 +93,7 @@ func checkQueues(queues []QueueSettings) error {
 	for i := range queues {
 		q, first := &queues[i], &queues[0]
 		if seen[q.Name] {
-			return fmt.Errorf("has two queues of the name %s, by which they are told apart", q.Name)
+			return fmt.Errorf("has two queues with the name %s", q.Name)
 		}
 
 		seen[q.Name] = true
@@ -102,7 +102,8 @@ func checkQueues(queues []QueueSettings) error {
 			if first.Weight > 0 {
 				with, without = without, with
 			}
-			return fmt.Errorf("has a weight for %s and none for %s: give every queue a weight, or none for strict order", with,
+			return fmt.Errorf("has a weight for %s but not for %s: give every queue a weight, or none for strict "+
+				"order", with,
 				without)
 		}
 	}

@@ -54,9 +54,9 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		t.Errorf("64 queues: %v", err)
 	}
 	for text, c := range map[string]struct{ want, fixed string }{
-		"":                          {"a comma with no queue", ""},
-		"a,":                        {"a comma with no queue", ""},
-		",":                         {"a comma with no queue", ""},
+		"":                          {"a comma without a queue", ""},
+		"a,":                        {"a comma without a queue", ""},
+		",":                         {"a comma without a queue", ""},
 		"a b":                       {`names "a b"`, ""},
 		":3":                        {`names ""`, ""},
 		"a:":                        {`the weight "" for a`, ""},
@@ -69,10 +69,10 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		"arn:aws:sns:r:1:topic":     {"is not an ARN of a queue", ""},
 		"https://sqs.amazonaws.com": {"does not end with a queue name", ""},
 		"https://u:secret@h/1/q":    {"names https://u:xxxxx@h/1/q, which contains a user name", ""},
-		"a:1,b":                     {"a weight for a and none for b", "a:1,b:1"},
-		"a,b:2":                     {"a weight for b and none for a", "a:1,b:2"},
-		"a,b,a":                     {"two queues of the name a", "a,b"},
-		"jobs," + someURL:           {"two queues of the name jobs", "jobs"},
+		"a:1,b":                     {"a weight for a but not for b", "a:1,b:1"},
+		"a,b:2":                     {"a weight for b but not for a", "a:1,b:2"},
+		"a,b,a":                     {"two queues with the name a", "a,b"},
+		"jobs," + someURL:           {"two queues with the name jobs", "jobs"},
 		many(65):                    {"has 65 queues, more than 64", ""},
 	} {
 		_, err := parseQueues(text)

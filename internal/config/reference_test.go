@@ -181,7 +181,7 @@ or may write to it, or to the folder it is in: name it if it is to be trusted.
 const referenceQueues = `
 ## Several queues
 
-` + "`--queues`" + ` names the queues in strict order of priority, or each with a weight:
+` + "`--queues`" + ` selects the queues in strict order of priority, or each with a weight:
 
 ` + "```sh" + `
 tendril up --queues payments,submissions,default         # a later queue only while those before are empty
@@ -203,7 +203,7 @@ queues:
     function: make-report
 ` + "```" + `
 
-Of ` + "`target`, `function` and `lambda`" + ` a queue has one; without any, its messages go to the app that tendril starts.
+Of ` + "`target`, `function` and `lambda`" + ` a queue has one; without any, its messages go to the app started by tendril.
 
 `
 
@@ -230,7 +230,7 @@ const referenceDifferences = `
 | --- | --- | --- |
 | ` + "`inactivity_timeout`" + ` | default 180 or 299; up to 36000, on older platforms 1800 | default 180; up to 36000, with a warning above 1800 |
 | ` + "`http_connections`" + ` | up to 100; Workerless has no bound | up to 1000, with a warning above 100 where messages go to an app |
-| ` + "`batch_size`" + ` | Workerless invokes with one message; AWS's own trigger has 10 | 1 |
+| ` + "`batch_size`" + ` | Workerless invokes with one message; AWS's own trigger uses 10 | 1 |
 | ` + "`error_visibility_timeout`" + ` | default unset or 2 | unset |
 | ` + "`max_retries`" + ` | up to 100, on older platforms 1000 | up to 1000, with a warning above 100 |
 | ` + "`shutdown_timeout`" + ` | aws-sqsd's ` + "`drain_timeout`" + ` is 600 | 30: service managers and container platforms send KILL soon after TERM; raise both together. A ` + "`drain_timeout`" + ` in aws-sqsd's file counts |

@@ -54,12 +54,12 @@ func severalChosen(l *loader) bool {
 		switch one := l.origin(name); {
 		case one.Layer == Default:
 		case one.Layer == queues.Layer:
-			l.clash("queues", "delete one of them", "queues are named here and by the %s of %s", name, one)
+			l.clash("queues", "delete one of them", "queues are set both here and by the %s of %s", name, one)
 		case one.Layer > queues.Layer:
-			l.warnAt(queues.Where, "queues", "", "these queues are not used: %s names one", one)
+			l.warnAt(queues.Where, "queues", "", "these queues are not used: %s selects one", one)
 			return false
 		default:
-			l.warnAt(one.Where, name, "", "this queue is not used: %s names the queues", queues)
+			l.warnAt(one.Where, name, "", "this queue is not used: %s selects the queues", queues)
 		}
 	}
 
@@ -82,7 +82,7 @@ func deriveFirst(l *loader, backend string) {
 
 	switch {
 	case backend == backendAuto:
-		l.settle("backend", "that of the first of queues")
+		l.settle("backend", "the backend of the first queue")
 	case backend != first.Backend:
 		l.record("backend", l.cfg.QueueOrigin(0, "backend"))
 	}
@@ -141,7 +141,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 		l.s.HTTPPath = path
 		l.own["http_path"] = l.own["target"]
 	case l.s.HTTPPath != path:
-		l.refuseAt(l.own["target"].Where, "target", "leave the path out of one of them",
+		l.refuseAt(l.own["target"].Where, "target", "remove the path from one of them",
 			"the target has the path %s and http_path is %s (%s)", shown(path), l.s.HTTPPath, chosen)
 	}
 }
@@ -162,13 +162,13 @@ func placeQueue(l *loader) {
 		because(BackendSQS, "it has a URL or an ARN")
 	case q.URL != "" && own.Layer != Default:
 		l.refuseAt(own.Where, "backend", "delete one of them",
-			"the queue cannot be embedded and be at %s", shown(q.URL))
+			"the queue is set to embedded but has the URL %s", shown(q.URL))
 	case q.URL != "" && chosen.Layer <= queues.Layer:
-		l.refuseAt(chosen.Where, "backend", "write its name alone there, or delete the backend",
-			"the queue %s cannot be embedded and be at the URL of %s", q.Name, queues)
+		l.refuseAt(chosen.Where, "backend", "use only its name there, or delete the backend",
+			"the queue %s is set to embedded but has the URL of %s", q.Name, queues)
 	case q.URL != "":
 		l.warnAt(queues.Where, "queues", "",
-			"the URL of %s is not used: %s says that the queue is embedded", q.Name, chosen)
+			"the URL of %s is not used: %s selects an embedded queue", q.Name, chosen)
 		q.URL = ""
 	case s.Backend == backendAuto && s.Function != "":
 		because(BackendSQS, "its messages go to a function on AWS")
@@ -183,8 +183,8 @@ func deriveDestination(l *loader) {
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
-			l.clash(other, "delete one of them, or set each for a queue of its own below queues",
-				"messages can go to the %s of %s or to this %s", first, l.origin(first), other)
+			l.clash(other, "delete one of them, or set each for its own queue below queues",
+				"messages can go either to the %s of %s or to this %s", first, l.origin(first), other)
 			continue
 		}
 		l.about(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
@@ -212,10 +212,10 @@ func refuseComputedQueue(l *loader) {
 			return
 		}
 	}
-	l.refuseAt(l.computedQueue.Where, "queue-url", "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs "+
-		"and --name for a queue that tendril creates, or --backend=embedded to try the app with a queue "+
-		"on this machine",
-		"CloudFormation computes the value of %s: the worker's queue is not known here", workerQueueURL)
+	l.refuseAt(l.computedQueue.Where, "queue-url", "set its URL with "+
+		"--queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name for a queue "+
+		"created by tendril, or --backend=embedded to try the app with a local queue",
+		"CloudFormation computes %s: the worker's queue is unknown here", workerQueueURL)
 }
 
 func deriveBackend(l *loader) {
@@ -225,9 +225,9 @@ func deriveBackend(l *loader) {
 		s.Backend = BackendSQS
 		l.settle("backend", "queue-url is set")
 	case s.Backend == backendAuto && s.Function != "" && s.Queue == "":
-		l.clash("function", "add queues with a name or more, or backend: sqs and name for a queue that tendril creates, or "+
-			"backend: embedded for the embedded queue",
-			"a function on AWS takes its messages from Amazon SQS, and no queue is named there")
+		l.clash("function", "add queues, or backend: sqs and name for a queue created by tendril, or backend: "+
+			"embedded for the embedded queue",
+			"a function on AWS receives messages from Amazon SQS, but no queue is set")
 	case s.Backend == backendAuto && s.Function != "":
 		s.Backend = BackendSQS
 		l.settle("backend", "messages go to a function on AWS")
@@ -235,7 +235,7 @@ func deriveBackend(l *loader) {
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
 	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "" && !namedOnPurpose(l):
-		l.clash("backend", "add queue-url, or queue with the name of one, or --name for a queue that tendril creates",
+		l.clash("backend", "add queue-url, or queue with a name, or --name for a queue created by tendril",
 			"no Amazon SQS queue is configured")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
 		dropQueueURL(l)
@@ -254,10 +254,10 @@ func namedOnPurpose(l *loader) bool {
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
-		l.clash("backend", "delete one of them", "the queue cannot be embedded and be at the queue-url of %s", queue)
+		l.clash("backend", "delete one of them", "the queue is set to embedded, but queue-url of %s is set", queue)
 		return
 	}
-	l.warnAt(queue.Where, "queue-url", "", "this queue is not used: %s says that the queue is embedded", backend)
+	l.warnAt(queue.Where, "queue-url", "", "this queue is not used: %s selects an embedded queue", backend)
 	l.cfg.QueueURL = ""
 	l.record("queue-url", backend)
 }
@@ -266,7 +266,7 @@ func deriveQueue(l *loader) {
 	s := l.s
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
-		l.clash("queue", "delete one of them", "a queue is named here and by the queue-url of %s", l.origin("queue-url"))
+		l.clash("queue", "delete one of them", "a queue is set both here and by the queue-url of %s", l.origin("queue-url"))
 	case s.QueueURL != "":
 		s.Queue = lastSegment(s.QueueURL)
 		l.settle("queue", "the end of queue-url")

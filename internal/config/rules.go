@@ -28,8 +28,8 @@ const (
 	fifoSuffix         = ".fifo"
 	maxFunctionName    = 64
 	maxCommand         = 4096
-	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo"
-	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both with a comma between"
+	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", optionally ending in .fifo"
+	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both separated by a comma"
 )
 
 type fault struct {
@@ -48,13 +48,12 @@ func valid(text string, faults ...fault) (string, error) {
 
 func environmentName(text string) (string, error) {
 	return valid(text, fault{len(text) > maxEnvironmentName, "is too long"},
-		fault{!isWord(text), "contains characters that a name cannot have"})
+		fault{!isWord(text), "contains characters not allowed in a name"})
 }
 
 func queueName(text string) (string, error) {
-	return valid(text, fault{strings.Contains(text, ":"), "is not a name: a queue given as a URL or an ARN goes to " +
-		"queue-url"}, fault{len(text) > maxQueueName, "is too long"},
-		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "contains characters that a name cannot have"})
+	return valid(text, fault{strings.Contains(text, ":"), "is not a name: use queue-url for a URL or an ARN"}, fault{len(text) > maxQueueName, "is too long"},
+		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "contains characters not allowed in a name"})
 }
 
 func isWord(s string) bool {
@@ -81,7 +80,7 @@ func queueURL(text string) (string, error) {
 	}
 
 	_, err = queueName(lastSegment(u.Path))
-	return valid(text, fault{u.RawQuery != "", "has a query, which a queue URL cannot have"},
+	return valid(text, fault{u.RawQuery != "", "has a query, which is not allowed in a queue URL"},
 		fault{err != nil, "does not end with a queue name"})
 }
 
@@ -107,8 +106,8 @@ func functionName(text string) (string, error) {
 		version = parts[1]
 	}
 
-	return valid(text, fault{strings.ContainsAny(text, " /"), "is not a name of a function on AWS; a program on this " +
-		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a name of a function"},
+	return valid(text, fault{strings.ContainsAny(text, " /"), "is not the name of a function on AWS; use lambda for " +
+		"a local program"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a function name"},
 		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
 			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
 }
@@ -120,10 +119,10 @@ func commandLine(text string) (string, error) {
 }
 
 func bucketName(text string) (string, error) {
-	return valid(text, fault{strings.Contains(text, "://"), "is a URL: write the name of the bucket alone"},
+	return valid(text, fault{strings.Contains(text, "://"), "is a URL: use only the name of the bucket"},
 		fault{len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
 			strings.Trim(text, ".-") != text || strings.Contains(text, ".."),
-			"is not a list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
+			"is not a list of buckets: a name has 3 to 63 lower-case letters, digits, \".\" and \"-\""})
 }
 
 func lastSegment(s string) string {
@@ -140,7 +139,7 @@ func endpointURL(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint cannot have"})
+	return valid(text, fault{u.RawQuery != "", "has a query, which is not allowed in an endpoint"})
 }
 
 func targetURL(text string) (string, error) {
@@ -153,8 +152,8 @@ func targetURL(text string) (string, error) {
 		return "", err
 	}
 	ip, _ := netip.ParseAddr(u.Hostname()) // host names are checked after resolving them
-	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: give it with http-path"},
-		fault{ip.IsUnspecified(), "is an address to listen on: to reach an app on this machine write 127.0.0.1"},
+	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: set it with http-path"},
+		fault{ip.IsUnspecified(), "is an address to listen on: use 127.0.0.1 for an app on this machine"},
 		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
 			"is a link-local address, to which tendril never posts"})
 }
@@ -165,10 +164,10 @@ func plainURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("is not a URL")
 	}
-	_, err = valid(text, fault{u.User != nil, "contains a user name or a password, which would be visible in logs and " +
+	_, err = valid(text, fault{u.User != nil, "contains a user name or password, which would be visible in logs and " +
 		"process lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
 		fault{u.Hostname() == "", "has no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
-			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is not a http or https URL"})
+			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is not an http or https URL"})
 	return u, err
 }
 
@@ -186,7 +185,7 @@ func httpPath(text string) (string, error) {
 	path, _, _ := strings.Cut(text, "?")
 	if _, err := valid(text, fault{len(text) > maxPath, "is too long"},
 		fault{!isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#"),
-			"contains characters that a path cannot have: write them percent-encoded"}); err != nil {
+			"contains characters not allowed in a path: percent-encode them"}); err != nil {
 		return "", err
 	}
 	return text, checkPath(path)
@@ -196,7 +195,7 @@ func httpPath(text string) (string, error) {
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
-		return errors.New("has a % without two hexadecimal digits: write %25")
+		return errors.New("has a % without two hexadecimal digits: use %25")
 	}
 
 	for {
@@ -233,12 +232,12 @@ func mimeType(text string) (string, error) {
 
 func region(text string) (string, error) {
 	return valid(text, fault{!isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) ||
-		len(text) > maxEnvironmentName, "is not a name of a region"})
+		len(text) > maxEnvironmentName, "is not a region name"})
 }
 
 func tableName(text string) (string, error) {
 	return valid(text, fault{len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")),
-		"is not a name of a table"})
+		"is not a table name"})
 }
 
 func accountID(text string) (string, error) {
@@ -314,11 +313,11 @@ func listenAddress(text string) (string, error) {
 
 // token refuses the placeholder of generated files, which is public.
 func token(text string) (string, error) {
-	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
-		"such as the output of 'openssl rand -hex 32'"},
+	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: use your own secret, such " +
+		"as the output of 'openssl rand -hex 32'"},
 		fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"},
-		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which everybody can guess"})
+		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})
 }
 
 // placeholder stands for a secret in generated files.
@@ -332,7 +331,7 @@ const exampleFilter = `{"body":{"kind":["order"]}}`
 
 // filterValue suggests a quoted pattern, as a shell and YAML require.
 func filterValue(field *string) value {
-	v := checked(field, "a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
+	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
@@ -349,7 +348,7 @@ func filterPattern(text string) (string, error) {
 			err = wrong.Err // without the path, which the message already contains
 		}
 		if err != nil {
-			return "", fmt.Errorf("is no pattern, and no file that can be read: %w", err)
+			return "", fmt.Errorf("is neither a pattern nor a readable file: %w", err)
 		}
 		text = string(f.data)
 	}
@@ -376,8 +375,8 @@ func hostName(text string) (string, error) {
 	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return ip.String(), nil
 	}
-	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: only the name of its host counts"},
-		fault{strings.Contains(text, ":"), "has a port: every port counts"},
+	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: use only its host name"},
+		fault{strings.Contains(text, ":"), "has a port: all ports are allowed"},
 		fault{len(text) > 253 || !isWord(strings.ReplaceAll(text, ".", "_")), "is not a host name"})
 }
 
@@ -393,12 +392,12 @@ func folderPath(text string) (string, error) {
 		return "", err
 	}
 	abs, err := filepath.Abs(text)
-	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
+	return valid(abs, fault{err != nil, "cannot be converted to an absolute path"})
 }
 
 // optionalFile accepts a path, or off.
 func optionalFile(field *string) value {
-	return checked(field, "a path of a file, or off", func(text string) (string, error) {
+	return checked(field, "path of a file, or off", func(text string) (string, error) {
 		if text == Off {
 			return "", nil
 		}
@@ -505,7 +504,7 @@ func parseCodes(item string) (codeRange, error) {
 	case a < lowestFinal || b > highestFinal:
 		return codeRange{}, errRange
 	case a > b:
-		return codeRange{}, fmt.Errorf("has a range that runs backwards, %d-%d", a, b)
+		return codeRange{}, fmt.Errorf("has a reversed range, %d-%d", a, b)
 	}
 
 	return codeRange{a, b}, nil
@@ -533,9 +532,9 @@ func processLimit(text string) (string, error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {
 	case !found:
-		return "", errors.New("has a limit without a value: write nofile=1024")
+		return "", errors.New("has a limit without a value: use nofile=1024")
 	case !slices.Contains(resources(), name):
-		return "", errors.New("has no limit of that name: there are " + orList(resources()))
+		return "", errors.New("has an unknown limit: use " + orList(resources()))
 	case value == "unlimited":
 		return text, nil
 	}

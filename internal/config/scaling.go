@@ -36,12 +36,12 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	case *high >= *low:
 	case !l.isSet(most):
 		*high = *low
-		l.settle(most, least+" is as much")
+		l.settle(most, least+" is at least as large")
 	case !l.isSet(least):
 		*low = *high
-		l.settle(least, most+" is as much")
+		l.settle(least, most+" is at least as large")
 	default:
-		l.clash(most, "make it the larger one", "%s is less than %s", l.named(most), l.cite(least))
+		l.clash(most, "set it to the larger value", "%s is less than %s", l.named(most), l.cite(least))
 	}
 }
 
@@ -111,9 +111,9 @@ func deriveMeasure(l *loader) {
 
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", "write "+orList(ownMeasures())+" to have a trigger",
-			"%s is not measured here, so neither it nor its thresholds are used: the size follows the backlog and the "+
-				"deliveries in work", s.ScaleMeasureName)
+		l.about("scale-measure-name", "use "+orList(ownMeasures())+" to have a trigger",
+			"tendril does not measure %s, so its thresholds are not used: the size follows the backlog and the "+
+				"deliveries in flight", s.ScaleMeasureName)
 	}
 
 	s.ScaleMeasureName = ""
@@ -155,8 +155,8 @@ func dropThresholds(l *loader) {
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", "set the thresholds where the measure is set, unless its usual ones will do",
-			"not used, as they were set for another measure than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
+		l.about("scale-measure-name", "set the thresholds next to the measure, unless its defaults are fine",
+			"ignored, because they were set for a measure other than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
 	}
 }
 
@@ -216,7 +216,7 @@ func deriveThresholds(l *loader) {
 	}
 
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.clash("scale-lower-threshold", "leave room between them: otherwise the size keeps changing", "%s is not below %s",
+		l.clash("scale-lower-threshold", "leave room between them, or the size keeps changing", "%s is not below %s",
 			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
 	}
 }
@@ -226,7 +226,7 @@ func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
 		s.ScalePeriod = s.ScaleBreachDuration
-		l.settle("scale-period", "scale-breach-duration is shorter than the usual one")
+		l.settle("scale-period", "scale-breach-duration is shorter than the default")
 	}
 }
 
@@ -246,32 +246,31 @@ func warnScaling(l *loader) {
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
 			"scale-measure-name"}, trigger...) {
 			if l.origin(name).Layer > FromBundle { // a bundle for a fleet sets them with good reason
-				l.idle(name, " with scale-target none", "set scale-target, to processes for instance")
+				l.idle(name, " with scale-target none", "set scale-target, for example to processes")
 			}
 		}
 		if s.ProcessesMax > s.ProcessesMin {
 			l.idle("processes-max", " with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
-		l.notUsed("no measure is named that there is here, so that the size follows the backlog and the deliveries "+
-			"in work", trigger...)
+		l.notUsed("no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
 		for _, name := range trigger {
 			if l.origin(name).Layer > FromBundle {
-				l.idle(name, " without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")
+				l.idle(name, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
 			}
 		}
 	default:
 		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
-			l.idle(name, " with scale-measure-name", "leave the measure out to have it")
+			l.idle(name, " with scale-measure-name", "remove the measure to use it")
 		}
 	}
 
 	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {
-		l.about("scale-target", "scale processes, or take a queue on Amazon SQS that the instances share",
-			"%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target"))
+		l.about("scale-target", "scale processes, or use a queue on Amazon SQS that the instances share",
+			"%s scales instances, but each has its own embedded queue", l.named("scale-target"))
 	}
 
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() && s.ScaleTarget != ScaleAuto {
-		l.idle("processes-max", " where no messages go to an app that is started here", "")
+		l.idle("processes-max", " because no messages go to an app started by tendril", "")
 	}
 }

@@ -102,10 +102,10 @@ func TestScaling(t *testing.T) {
 		"processes without a app": {flags: map[string]string{"processes-max": "2", "target": "http://app"},
 			check: func(*Settings) bool {
 				return true
-			}, warning: "processes-max 2 has no effect where no messages go to an app that is started here"},
+			}, warning: "processes-max 2 has no effect because no messages go to an app started by tendril"},
 		"instances of own queues": {flags: map[string]string{"scale-target": "publish"}, check: func(*Settings) bool {
 			return true
-		}, warning: "the queue of each is its own"},
+		}, warning: "but each has its own"},
 		"instances of a group": {flags: map[string]string{"scale-target": "asg:my-group", "queue-url": someURL},
 			check: func(s *Settings) bool {
 				return s.ScaleTarget == "asg:my-group"
@@ -164,7 +164,7 @@ func TestScaling(t *testing.T) {
 			check: func(s *Settings) bool {
 				return s.ScaleMeasureName == "" && s.ScaleUnit == "" && s.ScaleUpperThreshold == 0
 			},
-			warning: "NetworkOut is not measured here, so neither it nor its thresholds are used"},
+			warning: "tendril does not measure NetworkOut, so its thresholds are not used"},
 		"a measure of AWS's that scales nothing": {bundle: inBundle("MeasureName", "NetworkOut"),
 			flags: map[string]string{"scale-target": "none"},
 			check: func(s *Settings) bool {
@@ -176,12 +176,12 @@ func TestScaling(t *testing.T) {
 			check: func(s *Settings) bool {
 				return s.ScaleUnit == "Count" && s.ScaleLowerThreshold == 10 && s.ScaleUpperThreshold == 100
 			},
-			warning: "not used, as they were set for another measure than BacklogPerProcess: scale-unit Bytes ("},
+			warning: "ignored, because they were set for a measure other than BacklogPerProcess: scale-unit Bytes ("},
 		"a measure over none": {bundle: inBundle("UpperThreshold", "6000000"),
 			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare",
 				"scale-lower-threshold": "40"},
 			check:   func(s *Settings) bool { return s.ScaleLowerThreshold == 40 && s.ScaleUpperThreshold == 80 },
-			warning: "not used, as they were set for another measure than BusyShare: scale-upper-threshold 6"},
+			warning: "ignored, because they were set for a measure other than BusyShare: scale-upper-threshold 6"},
 		"the same measure again": {bundle: inBundle("MeasureName", "BusyShare", "UpperThreshold", "60"),
 			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"},
 			check: func(s *Settings) bool { return s.ScaleUpperThreshold == 60 && s.ScaleLowerThreshold == 20 }},

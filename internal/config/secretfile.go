@@ -18,8 +18,8 @@ const maxSecret = 64 << 10
 func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
 		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
-		Help:   "File with the value of --" + o.Name + ", in its place.",
-		Detail: "Line breaks at its end do not count. It is read at the start and at each reload.",
+		Help:   "File that holds the value of --" + o.Name + ".",
+		Detail: "Trailing line breaks are ignored. It is read at startup and at each reload.",
 		value:  checked(o.secretFile, "a path of a file", filePath)}
 	file.complete(o.Group)
 	return file
@@ -38,7 +38,7 @@ func readSecrets(l *loader) {
 		}
 
 		if l.isSet(o.Name) {
-			l.clash(named.Name, "set only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
+			l.clash(named.Name, "use only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
 			continue
 		}
 
@@ -48,7 +48,7 @@ func readSecrets(l *loader) {
 		}
 
 		if err != nil {
-			l.clash(named.Name, "give the path of a file that this user may read, with "+o.Allowed(), "%s %s: %s", named.Name,
+			l.clash(named.Name, "use a file that this user can read, with "+o.Allowed(), "%s %s: %s", named.Name,
 				shown(path), secretProblem(err))
 			continue
 		}
@@ -91,11 +91,11 @@ func secretProblem(err error) string {
 	var wrong *trust.Error
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("%s is not trusted, since %s; type '%s'", wrong.Path, wrong.Text, wrong.Fix)
+		return fmt.Sprintf("%s is not trusted: %s; type '%s'", wrong.Path, wrong.Text, wrong.Fix)
 	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such file"
+		return "file not found"
 	case errors.As(err, &reason):
-		return fmt.Sprintf("it cannot be read: %v", reason.Err)
+		return fmt.Sprintf("cannot be read: %v", reason.Err)
 	}
 	return "its content " + err.Error()
 }

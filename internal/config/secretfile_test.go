@@ -32,8 +32,8 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 		{"a variable", nil, []string{"TENDRIL_CONSOLE_TOKEN_FILE=" + good}, good + " (TENDRIL_CONSOLE_TOKEN_FILE)", ""},
 		{"both", map[string]string{"console-token-file": good}, []string{"TENDRIL_CONSOLE_TOKEN=" + secret}, "",
 			"console-token-file and console-token (TENDRIL_CONSOLE_TOKEN) are both set"},
-		{"no file", map[string]string{"console-token-file": filepath.Join(dir, "none")}, nil, "", "there is no such file"},
-		{"a folder", map[string]string{"console-token-file": dir}, nil, "", "it cannot be read: is a directory"},
+		{"no file", map[string]string{"console-token-file": filepath.Join(dir, "none")}, nil, "", "file not found"},
+		{"a folder", map[string]string{"console-token-file": dir}, nil, "", "cannot be read: is a directory"},
 		{"an empty file", map[string]string{"console-token-file": write("empty", "\n")}, nil, "", "its content is empty"},
 		{"a short secret", map[string]string{"console-token-file": write("short", "hunter2")}, nil, "",
 			"its content has the wrong length"},
@@ -101,7 +101,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			warned := slices.ContainsFunc(cfg.Warnings, func(p Problem) bool {
-				return strings.Contains(p.Text, "every user of this machine may read") && strings.Contains(p.Hint, "chmod o-r")
+				return strings.Contains(p.Text, "every user of this machine can read") && strings.Contains(p.Hint, "chmod o-r")
 			})
 			if warned != c.warns {
 				t.Errorf("warned %t, want %t: %v", warned, c.warns, cfg.Warnings)
@@ -120,7 +120,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 		if err := os.Chown(path, 65534, 65534); err != nil {
 			t.Skip("only root can give a file away")
 		}
-		if _, err := load(t, "console-token-file", path); err == nil || !strings.Contains(err.Error(), "belongs to the user") {
+		if _, err := load(t, "console-token-file", path); err == nil || !strings.Contains(err.Error(), "belongs to user") {
 			t.Errorf("%v, want a refusal", err)
 		}
 	})

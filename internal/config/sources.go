@@ -65,7 +65,7 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 		return filepath.Join(state, "tendril"), "XDG_STATE_HOME is set"
 	}
 	if root {
-		return "/var/lib/tendril", "this is root's process"
+		return "/var/lib/tendril", "the process runs as root"
 	}
 	if home := vars["HOME"]; home != "" {
 		return filepath.Join(home, ".local", "state", "tendril"), "below the home folder"
@@ -78,8 +78,8 @@ func readEnvironment(l *loader) {
 	for _, o := range l.rows {
 		if name := firstSet(l, o.cloneVariables); name != "" {
 			assignVariable(l, o, name)
-			l.warnAt(name, o.Name, "write "+o.Variable+" instead",
-				"this variable is read for compatibility with other daemons")
+			l.warnAt(name, o.Name, "use "+o.Variable+" instead",
+				"this variable is only supported for compatibility with other daemons")
 		}
 
 		if name := firstSet(l, o.OtherVariables); name != "" {
@@ -152,7 +152,7 @@ func warnAboutTypo(l *loader, name string, own []string) {
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.warnAt(name, "", hint, "this variable is not an option and has no effect")
+		l.warnAt(name, "", hint, "unknown option; this variable has no effect")
 	}
 }
 
@@ -167,8 +167,8 @@ func readFlags(l *loader) {
 				given = name
 				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
-				l.refuseAt("--"+name, o.Name, "give only one of them",
-					"this is the same option as --%s, but the value differs", given)
+				l.refuseAt("--"+name, o.Name, "use only one of them",
+					"this is the same option as --%s, but with a different value", given)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func queueOptions(s *Settings) []Option {
 	}, {
 		Name: "queues", essential: true, Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
-		DefaultNote: "the one queue of --queue or --queue-url",
+		DefaultNote: "the queue of --queue or --queue-url",
 		Help:        "Several queues, in strict priority order or each with a weight.",
 		Detail:      "The weight is a queue's share of free slots.",
 		value:       queueList(&s.Queues),
@@ -41,7 +41,7 @@ func queueOptions(s *Settings) []Option {
 		Name: "name", essential: true, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
 		Help:        "Name of the environment.",
-		Detail:      "The embedded queue and the CloudWatch namespace of its metrics are named after it.",
+		Detail:      "Also the name of the embedded queue and the CloudWatch namespace of its metrics.",
 		value:       checked(&s.Name, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Default: backendAuto, PerQueue: true,
@@ -55,34 +55,34 @@ func queueOptions(s *Settings) []Option {
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "AWS region of the queue.",
-		Detail:         "It is also used in the ARNs of embedded queues and given to the app.",
+		Detail:         "Also used in the ARNs of embedded queues and given to the app.",
 		value:          checked(&s.Region, "lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
 		Name: "endpoint-url", Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "URL of an SQS-compatible server to use instead of Amazon's.",
-		Detail:         "unix:PATH is a socket, such as one of tendril serve --listen unix:PATH.",
+		Detail:         "unix:PATH is a socket, such as the one of tendril serve --listen unix:PATH.",
 		value:          checked(&s.EndpointURL, "an http or https URL, or unix:PATH", endpointURL),
 	}, {
 		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
-		Help:           "Maximum time that one receive waits for a message (long polling).",
+		Help:           "Maximum wait of one receive for a message (long polling).",
 		Detail:         "Values below one second are rounded up.",
 		value:          duration(&s.WaitTime, 0, 20*time.Second),
 	}, {
 		Name: "sleep", Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
-		Help:  "Pause after all queues were empty; 0 is off.",
+		Help:  "Pause after all queues were empty; 0 disables it.",
 		value: duration(&s.Sleep, 0, time.Hour),
 	}, {
 		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:   "Age at which a message is delivered next; 0 is off.",
-		Detail: "It overrides the order of the queues, so that no queue starves.",
+		Help:   "Age at which a message is delivered next, before other queues; 0 disables it.",
+		Detail: "Overrides the order of the queues, so that no queue starves.",
 		value:  duration(&s.MaxWait, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
-		Help:   "Maximum time that a delete waits for others to share its call.",
+		Help:   "Maximum wait of a delete to share a call with others.",
 		Detail: "One call deletes up to ten messages. FIFO queues never wait.",
 		value:  duration(&s.DeleteLinger, 0, time.Second),
 	}}
@@ -91,32 +91,33 @@ func queueOptions(s *Settings) []Option {
 func deliveryOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "target", essential: true, PerQueue: true, Example: "http://127.0.0.1:8080",
-		DefaultNote:    "the app that tendril starts, on its port",
+		DefaultNote:    "the app started by tendril, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
 		Help:           "URL of an app that is already running.",
 		Detail:         "A path in the URL sets http-path.",
 		value:          checked(&s.Target, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
-		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "those of the system",
+		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "the system's",
 		Help:   "PEM certificates that must have signed the certificate of an https target.",
-		Detail: "The file is read again when it changes.",
+		Detail: "The file is reloaded when it changes.",
 		value:  optionalFile(&s.TargetCA),
 	}, {
 		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
-		Help:   "PEM certificate that is shown to an https target, with its chain.",
-		Detail: "The file is read again when it changes, for new connections.",
+		Help:   "PEM certificate presented to an https target, with its chain.",
+		Detail: "The file is reloaded when it changes, for new connections.",
 		value:  optionalFile(&s.TargetCert),
 	}, {
 		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
 		Help:   "PEM private key for target-cert.",
-		Detail: "The file is read again when it changes.",
+		Detail: "The file is reloaded when it changes.",
 		value:  optionalFile(&s.TargetKey),
 	}, {
 		Name: "http-path", essential: true, block: "Messages", label: "HTTP path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
 		Help:           "Path to which messages are posted.",
-		value:          checked(&s.HTTPPath, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
+		value: checked(&s.HTTPPath, "a path on the app, such as /jobs, without .., // and #, up to 2048 "+
+			"bytes", httpPath),
 	}, {
 		Name: "mime-type", block: "Messages", label: "MIME type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
@@ -128,19 +129,20 @@ func deliveryOptions(s *Settings) []Option {
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
-		Help:           "Maximum messages in work at once, over all queues.",
+		Help:           "Maximum messages in flight, over all queues.",
 		Detail:         "With batches, it limits the invocations and POSTs.",
 		value:          integer(&s.HTTPConnections, 1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
-		Help:  "HTTP statuses that mean success: the message is deleted.",
+		Help:  "HTTP statuses that mean success, so that the message is deleted.",
 		value: checked(&s.SuccessCodes, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", normalizeCodes),
 	}, {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
-		DefaultNote: "off: a failed message is tried again", list: true,
-		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
-		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue the message is tried again.",
-		value:  checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
+		DefaultNote: "off: failed messages are retried", list: true,
+		Help: "HTTP statuses that send a message to the dead-letter queue at once.",
+		Detail: "On Amazon SQS this needs sqs:SendMessage on that queue. Without a dead-letter queue the message is " +
+			"retried.",
+		value: checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers with message attributes.",
@@ -153,29 +155,29 @@ func deliveryOptions(s *Settings) []Option {
 	}, {
 		Name: "filter", Live: true, PerQueue: true, Example: exampleFilter,
 		DefaultNote: "none: all messages are delivered",
-		Help:        "Pattern of the messages to deliver, in JSON, or its file; all others are deleted.",
-		Detail: "It is the pattern of an event source mapping of AWS Lambda, about the body and message attributes. What " +
-			"it does not match is deleted unposted and counted; see filters.md.",
+		Help:        "JSON pattern of the messages to deliver, or its file; other messages are deleted.",
+		Detail: "Same syntax as an event source mapping of AWS Lambda, over the body and message attributes. Other " +
+			"messages are deleted undelivered and counted; see filters.md.",
 		value: filterValue(&s.Filter),
 	}, {
 		Name: "signing-secret", secretFile: &s.SigningSecretFile, Live: true, PerQueue: true, list: true,
 		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
 		DefaultNote: "none: POSTs are not signed",
-		Help:        "Keys that sign every POST as Standard Webhooks has it, the newest first.",
-		Detail: "Each key signs, so that a receiver may know the new one or the old one. Set it as a variable or in the " +
-			"settings file rather than as a flag, because other users can see flags.",
-		value: list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key; several with commas "+
-			"between, or off", signingKey),
+		Help:        "Keys that sign every POST according to Standard Webhooks, newest first.",
+		Detail: "Every key signs, so receivers can accept either during a rotation. Use a variable or the settings " +
+			"file instead of a flag, because other users can see flags.",
+		value: list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key, "+
+			"comma-separated, or off", signingKey),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
 		Help:  "Deliver SNS notifications without their envelope.",
 		value: onOff(&s.ViaSNS),
 	}, {
 		Name: "s3-payloads", Example: "my-payloads",
-		DefaultNote: "off: a pointer is delivered as it is", list: true,
+		DefaultNote: "off: pointers are delivered unchanged", list: true,
 		Help:   "S3 buckets from which large message bodies are fetched.",
-		Detail: "Messages that point to other buckets are refused.",
-		value:  list(&s.S3Payloads, "names of buckets with commas between, or off", bucketName),
+		Detail: "Messages pointing to other buckets are rejected.",
+		value:  list(&s.S3Payloads, "bucket names, comma-separated, or off", bucketName),
 	}}
 }
 
@@ -190,29 +192,29 @@ func timeoutOptions(s *Settings) []Option {
 		Name: "inactivity-timeout", essential: true, block: "Advanced options", label: "Inactivity timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:   "Maximum time without a byte from the app before an attempt fails.",
-		Detail: "Each byte restarts the time.",
+		Detail: "Each byte restarts the timeout.",
 		value:  duration(&s.InactivityTimeout, time.Second, 36000*time.Second),
 	}, {
 		Name: "deadline", Live: true, PerQueue: true, Default: "0s", DefaultNote: "off",
-		Help:  "Total time limit of one attempt; 0 is off.",
+		Help:  "Total time limit of one attempt; 0 disables it.",
 		value: duration(&s.Deadline, 0, twelveHours),
 	}, {
 		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
-		Help:   "Time that a received message is hidden from other receivers.",
+		Help:   "Period in which a received message is hidden from other consumers.",
 		Detail: "It is extended while the app works on the message.",
 		value:  duration(&s.VisibilityTimeout, 0, twelveHours),
 	}, {
 		Name: "error-visibility-timeout", block: "Messages", label: "Error visibility timeout", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
-		Help:   "Time that a failed message is hidden before the next attempt.",
-		Detail: "When unset, the visibility timeout of the receive runs out.",
+		Help:   "Period in which a failed message is hidden before the next attempt.",
+		Detail: "By default, the remaining visibility timeout of the receive.",
 		value:  optionalDuration(&s.ErrorVisibilityTimeout, 0, twelveHours),
 	}, {
 		Name: "retention-period", block: "Advanced options", label: "Retention period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
-		Help:   "Time after its first receive after which a message is no longer tried.",
-		Detail: "An older message is deleted without being posted, and counted.",
+		Help:   "Period after its first receive in which a message is attempted.",
+		Detail: "An older message is deleted undelivered, and counted.",
 		value:  duration(&s.RetentionPeriod, time.Minute, twoWeeks),
 	}}
 }
@@ -225,9 +227,9 @@ func retryOptions(s *Settings) []Option {
 		value:  integer(&s.MaxRetries, 1, 1000),
 	}, {
 		Name: "dead-letter-reasons", Default: "false",
-		Help: "Say in an attribute of each dead letter on Amazon SQS why it failed last.",
-		Detail: "Tendril then sends it to the dead-letter queue itself, which needs sqs:SendMessage there; " +
-			"see queues.md. The embedded queue keeps the reasons without it.",
+		Help: "Record the reason of the last failure in an attribute of each dead letter on Amazon SQS.",
+		Detail: "tendril then sends it to the dead-letter queue itself, which needs sqs:SendMessage there; see " +
+			"queues.md. The embedded queue always records reasons.",
 		value: onOff(&s.DeadLetterReasons),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
@@ -235,7 +237,7 @@ func retryOptions(s *Settings) []Option {
 		value: onOff(&s.RespectRetryAfter),
 	}, {
 		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
-		Help:  "Pause after the first failure of a message, doubled after each further one; 0 is off.",
+		Help:  "Pause after the first failure of a message, doubled after each further one; 0 disables it.",
 		value: duration(&s.BackoffMin, 0, twelveHours),
 	}, {
 		Name: "backoff-max", Live: true, Default: "3600s",
@@ -243,12 +245,12 @@ func retryOptions(s *Settings) []Option {
 		value: duration(&s.BackoffMax, 0, twelveHours),
 	}, {
 		Name: "backoff-doublings", Live: true, Default: "16",
-		Help:  "Number of doublings; after them the pause grows linearly.",
+		Help:  "Number of doublings; the pause then grows linearly.",
 		value: integer(&s.BackoffDoublings, 0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Default: "0",
-		Help:   "Random reduction of each pause, in per cent.",
-		Detail: "It keeps messages that failed together from returning together.",
+		Help:   "Random reduction of each pause, in percent.",
+		Detail: "Prevents messages that failed together from returning together.",
 		value:  integer(&s.BackoffJitter, 0, 100),
 	}}
 }
@@ -258,12 +260,12 @@ func functionOptions(s *Settings) []Option {
 		Name: "function", essential: true, Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
 		PerQueue:    true,
 		DefaultNote: "none: messages go to an app",
-		Help:        "AWS Lambda function that gets the messages instead of an app.",
-		value:       checked(&s.Function, "a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
+		Help:        "AWS Lambda function that receives the messages instead of an app.",
+		value:       checked(&s.Function, "name or ARN of a function, optionally ending in :VERSION or :ALIAS", functionName),
 	}, {
 		Name: "lambda", Example: "./bootstrap", PerQueue: true,
 		DefaultNote: "none",
-		Help:        "Shell command of a Lambda function that runs on this machine instead of an app.",
+		Help:        "Shell command of a local Lambda function that receives the messages instead of an app.",
 		value:       checked(&s.Lambda, "a command line of up to 4096 bytes", commandLine),
 	}, {
 		Name: "function-timeout", Default: "900s",
@@ -271,14 +273,14 @@ func functionOptions(s *Settings) []Option {
 		Detail: "A function on AWS also has its own limit.",
 		value:  duration(&s.FunctionTimeout, time.Second, 900*time.Second),
 	}, {
-		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
+		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger uses 10",
 		PerQueue: true,
-		Help:     "Maximum messages of one invocation, or of one POST; 1 is no batch.",
-		Detail:   "An app gets the JSON that a function gets, and may answer which messages failed; see lambda.md.",
+		Help:     "Maximum messages per invocation or POST; 1 disables batching.",
+		Detail:   "An app receives the same JSON as a function, and can report failed messages; see lambda.md.",
 		value:    integer(&s.BatchSize, 1, 10),
 	}, {
 		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:  "Time that an invocation or POST waits for batch-size messages; 0 is off.",
+		Help:  "Maximum wait of an invocation or POST for batch-size messages; 0 disables it.",
 		value: duration(&s.BatchWindow, 0, 300*time.Second),
 	}}
 }
@@ -286,25 +288,25 @@ func functionOptions(s *Settings) []Option {
 func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
-		Help:   "Maximum deliveries started per second, minute or hour; 0 is off.",
-		Detail: "After a pause, a burst of a tenth of a second's worth (at least one message or batch) is allowed.",
+		Help:   "Maximum deliveries started per second, minute or hour; 0 disables it.",
+		Detail: "After a pause, a burst of a tenth of a second is allowed (at least one message or batch).",
 		value:  rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
-		Help:  "Find the concurrency at which the app is fastest, up to http-connections.",
+		Help:  "Find the fastest concurrency of the app, up to http-connections.",
 		value: onOff(&s.AdaptiveConcurrency),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",
-		Help:   "Failure percentage at which deliveries stop for breaker-delay; 0 is off.",
+		Help:   "Failure percentage at which deliveries stop for breaker-delay; 0 disables it.",
 		Detail: "Failures are counted over breaker-window.",
 		value:  integer(&s.Breaker, 0, 100),
 	}, {
 		Name: "breaker-window", Default: "30s",
-		Help:  "Time over which the breaker counts failures.",
+		Help:  "Period over which the breaker counts failures.",
 		value: duration(&s.BreakerWindow, time.Second, 600*time.Second),
 	}, {
 		Name: "breaker-delay", Default: "15s",
-		Help:  "Time without deliveries before one is tried again.",
+		Help:  "Period without deliveries before a trial.",
 		value: duration(&s.BreakerDelay, time.Second, time.Hour),
 	}}
 }
@@ -324,7 +326,7 @@ func metricsOptions(s *Settings) []Option {
 		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",
 		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
-		Detail:      "It is also the default of name.",
+		Detail:      "Also the default of name.",
 		value:       checked(&s.EnvironmentName, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }

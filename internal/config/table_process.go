@@ -10,26 +10,27 @@ func appOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "port", essential: true, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port that the app gets as PORT and must listen on.",
-		Detail: "Where nobody set it and it is taken, the next free port is.",
+		Detail: "If unset and the default is in use, the next free port is used.",
 		value:  appPort(&s.Port, 5000),
 	}, {
 		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",
 		Help:        "Health check that must pass before messages are received: TCP:PORT or HTTP:PORT/PATH.",
-		Detail:      "The port is replaced by that of each replica.",
+		Detail:      "The port is replaced with the port of each replica.",
 		value: checked(&s.Healthcheck, "TCP:PORT or "+
 			"HTTP:PORT/PATH", healthcheck),
 	}, {
 		Name: "app-ready-timeout", Default: "300s",
-		Help:   "Maximum time for the app to become ready at the start; 0 is no limit.",
-		Detail: "After this time tendril exits.",
+		Help:   "Maximum time for the app to become ready at startup; 0 disables it.",
+		Detail: "tendril exits after this time.",
 		value:  duration(&s.AppReadyTimeout, 0, twelveHours),
 	}, {
 		Name: "app-grace", Default: "10s", OtherVariables: []string{shutdownDelay},
 		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
-		Detail:     "Both go to all that it started. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.",
-		value:      duration(&s.AppGrace, 0, twelveHours),
+		Detail: "Both signals go to all processes started by the app. WORKER_SHUTDOWN_DELAY counts from 10 " +
+			"seconds on.",
+		value: duration(&s.AppGrace, 0, twelveHours),
 	}, {
 		Name: "restart-limit", Default: "10",
 		Help:   "Maximum restarts of a process within restart-window; 0 means none.",
@@ -42,7 +43,7 @@ func appOptions(s *Settings) []Option {
 	}, {
 		Name: "deploy-timeout", Default: "300s",
 		Help:   "Maximum time for a new version of the app to become ready.",
-		Detail: "After this time the deployment is rolled back.",
+		Detail: "The deployment is rolled back after this time.",
 		value:  duration(&s.DeployTimeout, time.Second, twelveHours),
 	}, {
 		Name: "processes-min", Default: "1",
@@ -60,7 +61,7 @@ const shutdownDelay = "WORKER_SHUTDOWN_DELAY"
 func ownAppOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "app-user", Example: "webapp",
-		DefaultNote: "the user that tendril runs as",
+		DefaultNote: "the user running tendril",
 		Help:        "User that runs the app's processes; only root can change it.",
 		value:       checked(&s.AppUser, "the name or number of a user, or UID:GID", userName),
 	}, {
@@ -69,23 +70,23 @@ func ownAppOptions(s *Settings) []Option {
 		value: onOff(&s.AllowRoot),
 	}, {
 		Name: "machine-sections", Default: machineIgnore,
-		Help: "Whether sections of .ebextensions that change the machine are applied, as root.",
-		Detail: "They are packages, groups, users, sources, files, commands and services. A deployment applies them " +
-			"before its hooks; nothing undoes them.",
+		Help: "Apply sections of .ebextensions that change the machine, as root.",
+		Detail: "The sections are packages, groups, users, sources, files, commands and services. A deployment " +
+			"applies them before its hooks; they are never undone.",
 		value: choice(&s.MachineSections, machineIgnore, MachineApply),
 	}, {
 		Name: "app-limit", Example: "nofile=1024", DefaultNote: "none", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
 		Detail: "Values are bytes, seconds or numbers.",
-		value:  list(&s.AppLimit, "NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
+		value:  list(&s.AppLimit, "NAME=VALUE or NAME=unlimited, comma-separated, or off; NAME is "+orList(resources()), processLimit),
 	}, {
 		Name: "app-log-dir", Example: "/var/log/tendril", DefaultNote: "off: the app's output is printed",
 		Help:  "Folder for rotated files with a copy of the app's output.",
-		value: checked(&s.AppLogDir, "a path of a folder, or off", appLogFolder),
+		value: checked(&s.AppLogDir, "path of a folder, or off", appLogFolder),
 	}, {
 		Name: "app-log-rate", Default: "1000",
 		Help:   "Maximum output lines per second and process, averaged over five seconds.",
-		Detail: "The number of dropped lines is printed too.",
+		Detail: "The number of dropped lines is logged.",
 		value:  integer(&s.AppLogRate, 1, 1_000_000),
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
@@ -97,34 +98,34 @@ func ownAppOptions(s *Settings) []Option {
 func embeddedOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "data-dir", essential: true, Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "that of the environment, below ~/.local/state/tendril or, for root, /var/lib/tendril",
+		DefaultNote: "the environment's folder below ~/.local/state/tendril or, for root, /var/lib/tendril",
 		Help:        "Folder of the embedded queues; only one process at a time can use it.",
-		Detail: "By default it is environments/NAME in the state folder: $STATE_DIRECTORY (of several, the one called " +
+		Detail: "By default environments/NAME in the state folder: $STATE_DIRECTORY (if several, the one called " +
 			"tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
 		value: checked(&s.DataDir, "a path of a folder", folderPath),
 	}, {
 		Name: "listen", essential: true, Default: "127.0.0.1:9324", Serve: true,
-		Help: "Address of the SQS endpoint of the embedded queues; port 0 picks a free one.",
-		Detail: "Where nobody set it and it is taken, the next free port is. Another address than loopback needs " +
-			"credentials. unix:PATH is a socket for the owner and the group of " +
-			"its folder; 127.0.0.1:9324,unix:PATH serves both.",
+		Help: "Address of the SQS endpoint of the embedded queues; port 0 selects a free one.",
+		Detail: "If unset and the default is in use, the next free port is used. An address other than loopback " +
+			"needs credentials. unix:PATH is a socket for the owner and the group of its folder; " +
+			"127.0.0.1:9324,unix:PATH serves both.",
 		value: checked(&s.Listen, allowedAddresses, endpointAddresses),
 	}, {
 		Name: "credentials", Serve: true, Example: "/etc/tendril/credentials.json", DefaultNote: "none: callers on this " +
 			"machine are trusted",
 		Help: "File of the key pairs that may call the SQS endpoint.",
-		Detail: "With it every request needs a valid signature. 'tendril credentials create' makes the file; it is read " +
-			"again when it changes.",
+		Detail: "Every request then needs a valid signature. 'tendril credentials create' creates the file; it is " +
+			"reloaded when it changes.",
 		value: checked(&s.Credentials, "a path of a file", filePath),
 	}, {
 		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
 		Help:   "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
-		Detail: "The file is read again when it changes.",
+		Detail: "The file is reloaded when it changes.",
 		value:  checked(&s.TLSCert, "a path of a file", filePath),
 	}, {
 		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
 		Help:   "PEM private key for tls-cert.",
-		Detail: "The file is read again when it changes.",
+		Detail: "The file is reloaded when it changes.",
 		value:  checked(&s.TLSKey, "a path of a file", filePath),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
@@ -136,13 +137,13 @@ func embeddedOptions(s *Settings) []Option {
 func periodicOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "cron", Example: "cron.yaml",
-		DefaultNote: "cron.yaml in the app's folder, where there is one",
+		DefaultNote: "cron.yaml in the app's folder, if present",
 		Help:        "File of periodic tasks.",
 		value:       checked(&s.Cron, "a path of a file", filePath),
 	}, {
 		Name: "registry-table", Example: "jobs-registry", DaemonKey: "registry_table",
 		DefaultNote: "none: the registry is embedded",
-		Help:        "DynamoDB table in which instances elect the leader for periodic tasks.",
+		Help:        "DynamoDB table for electing the leader of periodic tasks.",
 		Detail:      "Use it with queues on Amazon SQS.",
 		value:       checked(&s.RegistryTable, "3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
 	}, {
@@ -151,24 +152,24 @@ func periodicOptions(s *Settings) []Option {
 		value: onOff(&s.RegistryCreate),
 	}, {
 		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile, Example: "4f1b0c2a9d8e7f60",
-		DefaultNote: "one that is made, in the data directory of the embedded queue",
-		Help:        "Token of the registry of an embedded queue that several instances share.",
-		Detail: "Environments of one user on one machine find it by themselves. Set it as a variable rather than a flag, " +
+		DefaultNote: "generated in the data directory of the embedded queue",
+		Help:        "Token of the registry of an embedded queue shared by several instances.",
+		Detail: "Environments of one user on one machine find it automatically. Use a variable instead of a flag, " +
 			"because other users can see flags.",
-		value: checked(&s.RegistryToken, "16 to 256 printable ASCII characters without blanks", token),
+		value: checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token),
 	}, {
 		Name: "registry-insecure", Default: "false",
-		Help: "Send the registry's token to a server that cannot prove that it knows it.",
-		Detail: "A tendril serve of an older version cannot, nor can one behind a forwarded port with another number. Any " +
-			"program that takes the port of a server that ended then gets the token.",
+		Help: "Send the registry token to a server that cannot prove that it knows it.",
+		Detail: "An older tendril serve cannot, nor can one behind a forwarded port with another number. Any program " +
+			"that takes over the port of a stopped server then gets the token.",
 		value: onOff(&s.RegistryInsecure),
 	}, {
 		Name: "leader", Default: leaderElect,
-		Help:  "Which instance enqueues periodic tasks: the elected one, or only this one.",
+		Help:  "Instance that enqueues periodic tasks: the elected leader, or only this one.",
 		value: choice(&s.Leader, leaderElect, LeaderLocal),
 	}, {
 		Name: "lease", Default: "15s",
-		Help:   "Time without a sign of the leader after which another instance is elected.",
+		Help:   "Time without a sign of the leader before another instance is elected.",
 		Detail: "It must be the same on all instances.",
 		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
 	}, {
@@ -182,45 +183,47 @@ func periodicOptions(s *Settings) []Option {
 func consoleOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "console", essential: true, Default: "127.0.0.1:9325", Serve: true,
-		Help: "Address of health, metrics and the API; port 0 picks a free one, off disables it.",
-		Detail: "Where nobody set it and it is taken, the next free port is. tendril's other commands use it. Another " +
-			"address than loopback needs TLS or console-insecure; whoever reaches it sees counts and health, " +
-			"while acts and message bodies ask for the token.",
+		Help: "Address of health, metrics and the API; port 0 selects a free one, off disables it.",
+		Detail: "If unset and the default is in use, the next free port is used. Other commands use this address. An " +
+			"address other than loopback needs TLS or console-insecure; counts and health are public there, " +
+			"while actions and message bodies require the token.",
 		value: checked(&s.Console, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
 	}, {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",
 		DefaultNote: "none: plain HTTP",
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
-		Detail:      "The file is read again when it changes.",
+		Detail:      "The file is reloaded when it changes.",
 		value:       checked(&s.ConsoleTLSCert, "a path of a file", filePath),
 	}, {
 		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
 		Help:   "PEM private key for console-tls-cert.",
-		Detail: "The file is read again when it changes.",
+		Detail: "The file is reloaded when it changes.",
 		value:  checked(&s.ConsoleTLSKey, "a path of a file", filePath),
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
-		Help: "Who may use the console on loopback: whoever has a token or a link, or everybody.",
-		Detail: "With none, every user and program of this machine may read messages and deploy; another address than " +
-			"loopback is refused then. 'tendril open' prints a link.",
+		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
+		Detail: "With none, every user and program of this machine can read messages and deploy; only loopback " +
+			"addresses are allowed then. 'tendril open' prints a link.",
 		value: choice(&s.ConsoleAuth, consoleAuthToken, ConsoleAuthNone),
 	}, {
 		Name: "console-read-only", Serve: true, Default: "false",
-		Help:   "Refuse every act on the console and by the commands that use it.",
-		Detail: "Send, redrive, purge, pause, deploy, reload and drain are refused, whoever asks. Signals still work.",
-		value:  onOff(&s.ConsoleReadOnly),
+		Help: "Reject every action on the console and by commands that use it.",
+		Detail: "This covers send, redrive, purge, pause, deploy, reload and drain, for every caller. Signals still " +
+			"work.",
+		value: onOff(&s.ConsoleReadOnly),
 	}, {
 		Name: "console-bodies", Serve: true, Default: consoleBodiesShown,
-		Help:   "Whether message bodies are shown to who may read them, or hidden until asked for.",
-		Detail: "With hidden, bodies and attributes need body=1 in the request. Who read bodies is logged either way.",
-		value:  choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
+		Help: "Show message bodies to authorized callers, or hide them until requested.",
+		Detail: "With hidden, bodies and attributes need body=1 in the request. Reads of bodies are logged either " +
+			"way.",
+		value: choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
 	}, {
 		Name: "console-trusted-proxy", Serve: true, list: true, Example: "10.0.0.0/24",
 		DefaultNote: "none",
-		Help:        "Networks of the proxies that offer the console over HTTPS.",
-		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are believed. With it another address than loopback needs " +
-			"no TLS; other machines than the proxies then see health, counts and metrics only.",
-		value: list(&s.ConsoleTrustedProxy, "networks such as 10.0.0.0/24, or addresses, with commas between, or off", network),
+		Help:        "Networks of the proxies that serve the console over HTTPS.",
+		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are trusted. An address other than loopback then needs " +
+			"no TLS; machines other than the proxies only see health, counts and metrics.",
+		value: list(&s.ConsoleTrustedProxy, "networks such as 10.0.0.0/24, or addresses, comma-separated, or off", network),
 	}, {
 		Name: "console-insecure", Serve: true, Default: "false",
 		Help:   "Serve the console without TLS on an address other than loopback.",
@@ -229,34 +232,34 @@ func consoleOptions(s *Settings) []Option {
 	}, {
 		Name: "console-hosts", Serve: true, list: true, Example: "tendril,worker.internal",
 		DefaultNote: "none",
-		Help:        "Additional host names under which the console may be requested.",
-		Detail: "Localhost and its own addresses always count. Requests to other names are refused, since a web " +
-			"page can have any name point here.",
-		value: list(&s.ConsoleHosts, "host names or addresses without ports, with commas between, or off", hostName),
+		Help:        "Additional host names of the console.",
+		Detail: "Localhost and its own addresses are always allowed. Requests for other names are rejected, because " +
+			"a web page can point any name here.",
+		value: list(&s.ConsoleHosts, "host names or addresses without ports, comma-separated, or off", hostName),
 	}, {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
-		Help:   "Ignore 4xx answers of the app when judging health.",
+		Help:   "Ignore 4xx answers of the app for the health status.",
 		Detail: "In a ConfigDocument this is the rule ApplicationRequests4xx.",
 		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {
 		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile, Example: "4f1b0c2a9d8e7f60",
-		DefaultNote: "a new one at each start, in the data directory",
+		DefaultNote: "generated at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
-		Detail:      "Set it as a variable rather than a flag, because other users can see flags.",
-		value:       checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without blanks", token),
+		Detail:      "Use a variable instead of a flag, because other users can see flags.",
+		value:       checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without spaces", token),
 	}, {
 		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
-		Help:   "Token that allows the hooks /-/drain and /-/quiet, and nothing else.",
-		Detail: "A hook of Kubernetes cannot read a Secret, so its token stands in the manifest.",
-		value:  checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without blanks", token),
+		Help:   "Token that only allows the hooks /-/drain and /-/quiet.",
+		Detail: "A Kubernetes hook cannot read a Secret, so the manifest contains its token.",
+		value:  checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without spaces", token),
 	}}
 }
 
 func outputOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "quiet", DaemonKey: "quiet", Default: "false", Serve: true,
-		Help:  "Print warnings and errors only.",
+		Help:  "Print only warnings and errors.",
 		value: onOff(&s.Quiet),
 	}, {
 		Name: "verbose", DaemonKey: "verbose", Default: "false", Serve: true,
@@ -269,8 +272,8 @@ func outputOptions(s *Settings) []Option {
 		value:  choice(&s.LogFormat, LogAuto, LogText, logJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Default: "100",
-		Help:   "Maximum log lines about deliveries per second; 0 is no limit.",
-		Detail: "The number of dropped lines is printed too.",
+		Help:   "Maximum log lines about deliveries per second; 0 disables the limit.",
+		Detail: "The number of dropped lines is logged.",
 		value:  integer(&s.LogSample, 0, 100_000),
 	}, {
 		Name: "config", essential: true, Example: "tendril.yaml", Serve: true,

@@ -24,19 +24,19 @@ const (
 func scalingOptions(s *Settings) []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
-		DefaultNote: "auto where a bundle or an option sets sizes or a trigger, processes where processes-max is more " +
-			"than processes-min",
-		Help: "What is scaled: processes on this machine, a group of instances, or nothing.",
-		Detail: "auto means the Auto Scaling group or the ECS service that this instance is in, unless something else " +
-			"scales it; outside of one, the processes. With publish, only the backlog per instance is published.",
+		DefaultNote: "auto if a bundle or an option sets sizes or a trigger, processes if processes-max exceeds " +
+			"processes-min",
+		Help: "Scaling target: processes on this machine, a group of instances, or nothing.",
+		Detail: "auto selects the Auto Scaling group or ECS service of this instance, unless something else scales " +
+			"it; outside of one, the processes. publish only publishes the backlog per instance.",
 		value: checked(&s.ScaleTarget, "none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
-		Help:  "Target time for processing the backlog; used without scale-measure-name.",
+		Help:  "Target time for processing the backlog, without scale-measure-name.",
 		value: duration(&s.ScaleDrainWithin, time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
-		Help:  "Target percentage of busy delivery slots; used without scale-measure-name.",
+		Help:  "Target percentage of busy delivery slots, without scale-measure-name.",
 		value: integer(&s.ScaleTargetBusy, 1, 100),
 	}, {
 		Name: "scale-in-protection", Default: protectionAuto,
@@ -50,12 +50,12 @@ func scalingOptions(s *Settings) []Option {
 func groupOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
-		DefaultNote: "within the bounds of the group, where one is scaled",
+		DefaultNote: "the bounds of the scaled group",
 		Help:        "Minimum instances in the group.",
 		value:       integer(&s.ScaleMinSize, 1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
-		DefaultNote: "that of the group, where one is scaled",
+		DefaultNote: "the bound of the scaled group",
 		Help:        "Maximum instances in the group.",
 		value:       integer(&s.ScaleMaxSize, 1, maxSize),
 	}, {
@@ -70,18 +70,17 @@ func triggerOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
 		Example:     "BacklogPerProcess",
-		DefaultNote: "none: the size follows the backlog and the deliveries in work",
+		DefaultNote: "none: the size follows the backlog and the deliveries in flight",
 		Help:        "Measure that triggers a change of size.",
-		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted and not used",
+		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted but not used",
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
-		Help: "Statistic that turns the readings of a period into one " +
-			"value.",
+		Help:  "Statistic that combines the readings of a period.",
 		value: choice(&s.ScaleStatistic, "Average", "Minimum", "Maximum", "Sum"),
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
-		DefaultNote: "that of the measure",
+		DefaultNote: "the measure's unit",
 		Help:        "Unit of the thresholds.",
 		value:       anyCase(&s.ScaleUnit, strings.Join(units(), ", "), units()),
 	}, {
@@ -115,7 +114,7 @@ func triggerOptions(s *Settings) []Option {
 		value: integer(&s.ScaleEvaluationPeriods, 1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
-		DefaultNote: "as long as the periods", beanstalkMinutes: true,
+		DefaultNote: "the length of the periods", beanstalkMinutes: true,
 		Help:   "Minimum time beyond a threshold before the size changes.",
 		Detail: "The longer of this and the periods applies.",
 		value:  duration(&s.ScaleBreachDuration, 0, maxPeriod),

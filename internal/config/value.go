@@ -84,7 +84,7 @@ func integer(field *int, low, high int) value {
 func appPort(field *int, usual int) value {
 	v := integer(field, 1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }
-	v.instead = ", or leave it out to get the first free port from " + strconv.Itoa(usual)
+	v.instead = ", or remove it to use the first free port from " + strconv.Itoa(usual)
 	return v
 }
 
@@ -116,7 +116,7 @@ func rate(field *float64) value {
 		}
 		return r, err
 	}, formatRate)
-	v.allowed = "0, or 1 in a day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
+	v.allowed = "0, or 1 per day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
 	suggested := bounded(field, kindRate, 1.0/3600, maxRate, parseRate, formatRate)
 	v.nearest = func(text string) string { return cmp.Or(suggested.nearest(text), "10/s") }
 	return v

@@ -47,7 +47,7 @@ func warnReadable(l *loader, option, path string) {
 	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
 		return
 	}
-	l.about(option, "type 'chmod o-r "+path+"'", "every user of this machine may read %s in %s (mode %04o)", option,
+	l.about(option, "type 'chmod o-r "+path+"'", "every user of this machine can read %s in %s (mode %04o)", option,
 		shown(path), info.Mode().Perm())
 }
 
@@ -110,20 +110,20 @@ func warnVisibility(l *loader) {
 	if l.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
 		l.about("retention-period", "make it several times as long",
-			"%s is shorter than %s: a message that fails once is never tried again", l.named("retention-period"),
+			"%s is shorter than %s: a message that fails once is never retried", l.named("retention-period"),
 			l.cite("visibility-timeout"))
 	}
 
 	if l.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
 		l.isSet("inactivity-timeout") {
-		l.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt before", l.named("inactivity-timeout"),
+		l.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt earlier", l.named("inactivity-timeout"),
 			l.cite("deadline"))
 	}
 }
 
 func warnShort(l *loader, longest string) {
-	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
-		"daemon on the same queue does not, and if tendril crashes, the message returns early",
+	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but other "+
+		"daemons on the same queue do not, and if tendril crashes, the message returns early",
 		l.named("visibility-timeout"), l.cite(longest))
 }
 
@@ -135,16 +135,16 @@ func warnErrorVisibility(l *loader) {
 
 	switch {
 	case *after == 0:
-		l.about("error-visibility-timeout", "set it to some seconds, or see backoff-min",
-			"error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all "+
+		l.about("error-visibility-timeout", "set it to a few seconds, or see backoff-min",
+			"error-visibility-timeout 0 retries a failed message at once: an app that fails for a minute uses up all "+
 				"attempts in that minute")
 	case *after > l.s.RetentionPeriod:
-		l.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never tried again",
+		l.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never retried",
 			l.named("error-visibility-timeout"), l.cite("retention-period"))
 	}
 
 	if l.s.BackoffMin > 0 {
-		l.about("error-visibility-timeout", "", "%s has no effect: %s chooses the pause after a failure",
+		l.about("error-visibility-timeout", "", "%s has no effect: %s determines the pause after a failure",
 			l.named("error-visibility-timeout"), l.cite("backoff-min"))
 	}
 }
@@ -158,8 +158,8 @@ func warnBatch(l *loader) {
 	s := l.s
 	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
-			l.about("terminal-codes", "let the app answer batchItemFailures, or leave batch-size out",
-				"%s has an effect only on POSTs with one message: %s, and a status is about all messages of a POST",
+			l.about("terminal-codes", "let the app answer batchItemFailures, or remove batch-size",
+				"%s only affects POSTs with one message: %s, and a status applies to all messages of a POST",
 				l.named("terminal-codes"), l.cite("batch-size"))
 		}
 		if l.isSet("mime-type") {
@@ -171,7 +171,7 @@ func warnBatch(l *loader) {
 	switch {
 	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		l.about("batch-window", "set batch-size, to 10 for instance", "%s has no effect: %s is full at once",
+		l.about("batch-window", "set batch-size, for example to 10", "%s has no effect: %s is full at once",
 			l.named("batch-window"), l.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
 		l.about("batch-window", "make the visibility timeout six times as long",
@@ -182,8 +182,8 @@ func warnBatch(l *loader) {
 
 func warnRetries(l *loader) {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
-		l.about("max-retries", "set it to 2 or more", "max-retries 1 lets a message go to the dead-letter queue after one "+
-			"receive, which also counts when the app never got the message")
+		l.about("max-retries", "set it to 2 or more", "max-retries 1 dead-letters a message after one receive, even "+
+			"if the app never got the message")
 	}
 }
 
@@ -195,8 +195,8 @@ func warnLimits(l *loader) {
 	}
 	if s.Rate > 0 {
 		if apart := time.Duration(float64(time.Second) / s.Rate); apart > s.VisibilityTimeout/2 {
-			l.about("rate", "make the visibility timeout longer", "%s begins a delivery every %s, and %s is not twice as "+
-				"long: a message that is received and must wait is given back, which counts as a receive", l.named("rate"),
+			l.about("rate", "make the visibility timeout longer", "%s starts a delivery every %s, and %s is not "+
+				"twice as long: a message that is received and has to wait is returned, which counts as a receive", l.named("rate"),
 				formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout"))
 		}
 	}
@@ -207,7 +207,7 @@ func warnOrder(l *loader) {
 		return
 	}
 	if q := &l.cfg.Queues[0]; q.Weight > 0 {
-		l.about("queues", "", "the weight %d has no effect: there is one queue", q.Weight)
+		l.about("queues", "", "the weight %d has no effect: there is only one queue", q.Weight)
 	}
 }
 
@@ -242,7 +242,7 @@ type idleRule struct {
 
 func idleRules(s *Settings) []idleRule {
 	return []idleRule{
-		{s.BackoffMin == 0, " without backoff-min", "set backoff-min, to 10s for instance",
+		{s.BackoffMin == 0, " without backoff-min", "set backoff-min, for example to 10s",
 			[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
 		{!s.AnyOnSQS(), ": no queue is on Amazon SQS", "",
 			[]string{"endpoint-url", "registry-table", "registry-create", "dead-letter-reasons"}},
@@ -258,15 +258,15 @@ func idleRules(s *Settings) []idleRule {
 			[]string{"target-ca", "target-cert", "target-key"}},
 		{!s.toFunction(), ": no messages go to a function", "",
 			[]string{"function-timeout"}},
-		{s.Breaker == 0, " without breaker", "set breaker, to 50 for instance",
+		{s.Breaker == 0, " without breaker", "set breaker, for example to 50",
 			[]string{"breaker-window", "breaker-delay"}},
-		{len(s.Queues) == 1, ": there is one queue", "", []string{"max-wait"}},
+		{len(s.Queues) == 1, ": there is only one queue", "", []string{"max-wait"}},
 		{s.CloudWatch == Off, ": no metrics are sent to CloudWatch", "",
 			[]string{"metrics-interval"}},
 		{s.Console == Off, ": the console is off", "",
 			[]string{"console-tls-cert", "console-tls-key", "console-insecure", "console-auth", "console-read-only",
 				"console-bodies", "console-trusted-proxy"}},
-		{s.Console != Off && s.ConsoleTLSCert != "", ": the console speaks TLS", "",
+		{s.Console != Off && s.ConsoleTLSCert != "", ": the console uses TLS", "",
 			[]string{"console-insecure"}},
 		{s.Console != Off && s.ConsoleTLSCert == "" && isLoopback(s.Console),
 			": the console has a loopback address", "", []string{"console-insecure"}},

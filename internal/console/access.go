@@ -135,27 +135,28 @@ func (s *service) permit(c *call) *api.Error {
 	case scope == "":
 		return nil
 	case c.caller.exposed:
-		return api.NewError(http.StatusForbidden, "this request came unencrypted, and not by a trusted proxy",
-			"use HTTPS, by way of a proxy that --console-trusted-proxy names and that sets X-Forwarded-Proto")
+		return api.NewError(http.StatusForbidden, "this request was not encrypted and did not come through a trusted "+
+			"proxy",
+			"use HTTPS through a proxy listed in --console-trusted-proxy that sets X-Forwarded-Proto")
 	case c.caller.who == "":
 		return api.NewError(http.StatusUnauthorized, "this needs the console's token", hint)
 	case !c.caller.may(scope) && scope == scopeOwn:
-		return api.NewError(http.StatusForbidden, "only the owner's token lets others in", hint)
+		return api.NewError(http.StatusForbidden, "only the owner's token can create logins", hint)
 	case !c.caller.may(scope):
 		return api.NewError(http.StatusForbidden, c.caller.who+" has the scope "+strings.Join(c.caller.scopes, ", ")+"; this needs "+scope,
 			"use a token or a link with the scope "+scope)
 	case access.ReadOnly && k.acts() && k != own:
-		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
+		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to allow actions")
 	case access.HideBodies && k == bodies && c.searchesBodies() && !c.wantsBodies():
-		return api.NewError(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
+		return api.NewError(http.StatusForbidden, "bodies are hidden and cannot be searched", "add body=1 to see them")
 	case c.caller.keyless && k.acts():
-		refusal := api.NewError(http.StatusForbidden, "this act came without the key of its session",
+		refusal := api.NewError(http.StatusForbidden, "this action has no session key",
 			"send the header "+api.SessionKeyHeader+", or open the link that 'tendril open' prints")
 		refusal.Code = api.CodeSessionKey
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
 		// Another site's page could have sent the browser here.
-		return api.NewError(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
+		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", hint)
 	}
 	return nil
 }

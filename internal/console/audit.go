@@ -106,14 +106,14 @@ func (a *auditor) turn(now time.Time) {
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
-		s.log.Info("console act", act.attributes()...)
+		s.log.Info("console action", act.attributes()...)
 	} else {
 		act.Status = refusal.Status
 		act.Refused = refusal.Message
 		if act.Status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
 			return
 		}
-		s.log.Warn("console act refused", append(act.attributes(), "reason", act.Refused)...)
+		s.log.Warn("console action rejected", append(act.attributes(), "reason", act.Refused)...)
 	}
 	s.audit(act)
 }

@@ -12,13 +12,13 @@ const maxSettings = 200
 
 func checkChange(c *api.SettingsChange) error {
 	if len(c.Set) == 0 || len(c.Set) > maxSettings {
-		return api.NewError(http.StatusBadRequest, "the change sets no option, or too many",
+		return api.NewError(http.StatusBadRequest, "the change sets no options, or too many",
 			`send {"set": {"http-path": "/jobs"}} with 1 to 200 options; null removes one`)
 	}
 	for name, text := range c.Set {
 		if text != nil && strings.Contains(*text, hiddenValue) {
-			refusal := api.NewError(http.StatusBadRequest, "the new value of "+name+" holds the words "+hiddenValue,
-				"write the whole value, or leave the option out")
+			refusal := api.NewError(http.StatusBadRequest, "the new value of "+name+" contains the words "+hiddenValue,
+				"send the full value, or omit the option")
 			refusal.Details = []api.Detail{{Option: name, Text: refusal.Message, Hint: refusal.Hint}}
 			return refusal
 		}
@@ -57,14 +57,15 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 	if c.caller.may(scope) {
 		return nil
 	}
-	return api.NewError(http.StatusForbidden, "this change decides what runs or who may call: it needs the scope "+scope,
+	return api.NewError(http.StatusForbidden, "this change affects the code that runs or access to it: it needs the "+
+		"scope "+scope,
 		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }
 
 // changeSettings continues if the caller disconnects, so that the file and the running settings stay consistent.
 func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if change.Base == "" {
-		return api.SettingsPreview{}, api.NewError(http.StatusBadRequest, "the change does not say which file it is meant for",
+		return api.SettingsPreview{}, api.NewError(http.StatusBadRequest, "the change does not name its base file",
 			`send the hash of GET /api/v1/config as "base"`)
 	}
 	if err := e.mayChange(c, change); err != nil {

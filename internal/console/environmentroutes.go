@@ -221,7 +221,7 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
-			"give an absolute path: the environment runs in another folder")
+			"use an absolute path: the environment runs in another folder")
 	}
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
@@ -241,7 +241,7 @@ func deployRefusal(err error) error {
 			hint = "the new version is serving; fix the problem and redeploy"
 		}
 		if failed.Stopped {
-			hint = "the environment is stopping; redeploy when it runs again"
+			hint = "the environment is stopping; redeploy once it runs again"
 		}
 		if failed.Aborted && !failed.Switched {
 			hint = "the previous version is still serving"
@@ -249,9 +249,9 @@ func deployRefusal(err error) error {
 		return &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
 			Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):
-		return api.NewError(http.StatusNotFound, err.Error(), "name a folder that the environment can read")
+		return api.NewError(http.StatusNotFound, err.Error(), "use a folder that the environment can read")
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows what is under way")
+	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
 }
 
 // reload applies changes, or refuses with all problems. Like a deployment, it continues if the caller disconnects.
@@ -276,5 +276,6 @@ func reloadRefusal(err error) error {
 	case err == nil || errors.As(err, &own) || errors.As(err, &failed):
 		return deployRefusal(err)
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows what runs and what is under way")
+	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the processes and the deployment "+
+		"in progress")
 }

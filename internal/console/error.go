@@ -44,7 +44,7 @@ var statuses = map[string]int{
 }
 
 var hints = map[string]string{
-	queue.CodeQueueDoesNotExist:    "GET /api/v1/queues lists the queues that exist",
+	queue.CodeQueueDoesNotExist:    "GET /api/v1/queues lists the queues",
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
@@ -55,5 +55,5 @@ func conflict(err error) error {
 	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
 		return err
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "GET /api/v1/status shows which queue the environment works on")
+	return api.NewError(http.StatusConflict, err.Error(), "GET /api/v1/status shows the queues of the environment")
 }

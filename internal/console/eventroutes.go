@@ -39,14 +39,14 @@ func (h *History) events(c *call) (any, error) {
 	}
 	for _, kind := range q.Kinds {
 		if !slices.Contains(event.Kinds(), kind) {
-			return nil, api.NewError(http.StatusBadRequest, "there is no kind of events "+strconv.Quote(kind),
+			return nil, api.NewError(http.StatusBadRequest, "unknown event kind "+strconv.Quote(kind),
 				"use one or more of "+strings.Join(event.Kinds(), ","))
 		}
 	}
 	if text := values.Get("since"); text != "" {
 		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			return nil, api.NewError(http.StatusBadRequest, "since "+strconv.Quote(text)+" is no time",
-				"use one such as 2026-01-02T03:04:05Z")
+			return nil, api.NewError(http.StatusBadRequest, "since "+strconv.Quote(text)+" is not a time",
+				"use a time such as 2026-01-02T03:04:05Z")
 		}
 	}
 	read := func(q eventlog.Query) ([]entry, error) {
@@ -73,7 +73,7 @@ func (h *History) logs(c *call) (any, error) {
 		return nil, err
 	}
 	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
-		return nil, api.NewError(http.StatusBadRequest, "there is no level "+strconv.Quote(text), "use debug, info, warn or error")
+		return nil, api.NewError(http.StatusBadRequest, "unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
 	read := func(q eventlog.LineQuery) ([]entry, error) {
 		lines := h.Lines.Read(q)
@@ -100,7 +100,7 @@ func rangeOf(c *call) (in eventlog.Range, err error) {
 	for name, id := range map[string]*int64{"after": &in.After, "before": &in.Before} {
 		if text := values.Get(name); text != "" {
 			if *id, err = strconv.ParseInt(text, 10, 64); err != nil || *id < 0 {
-				return in, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is no id", "use an id of an answer before")
+				return in, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not an id", "use an id from an earlier answer")
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (e *environmentRoutes) getExchange(c *call) (api.Exchange, error) {
 	x, found := e.opts.Deliveries.Exchange(id)
 	if !found {
 		return api.Exchange{}, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
-			"exchanges are recorded after POST /api/v1/exchanges only; post the message with 'tendril replay'")
+			"exchanges are only recorded after POST /api/v1/exchanges; post the message with 'tendril replay'")
 	}
 	return x, nil
 }

@@ -24,8 +24,8 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 	}
 	if text := query.Get("through"); text != "" {
 		if sel.Through, err = strconv.ParseInt(text, 10, 64); err != nil || sel.Through < 1 {
-			return sel, api.NewError(http.StatusBadRequest, "through "+strconv.Quote(text)+" is not the place of a message",
-				"use what a queue has as newest")
+			return sel, api.NewError(http.StatusBadRequest, "through "+strconv.Quote(text)+" is not a message position",
+				"use the newest of a queue")
 		}
 	}
 	for name, at := range map[string]*time.Time{"dead_since": &sel.DeadSince, "dead_until": &sel.DeadUntil} {
@@ -93,8 +93,8 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 			return api.SendAnswer{}, err
 		}
 		if body.To = old.DeadLetterSource[strings.LastIndexByte(old.DeadLetterSource, ':')+1:]; body.To == "" {
-			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not say which queue it came from",
-				"name the queue to send it to as to")
+			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not record its queue",
+				"name the destination queue as to")
 		}
 	}
 	sent, err := q.broker.Queue(name).Replace(c.ctx, id, body.To, body.Message.ToQueue())

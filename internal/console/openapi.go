@@ -29,17 +29,17 @@ func openAPI(routes []route) any {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "tendril", "version": "1",
-			"description": "The console of a worker environment. A refusal says what is wrong, and what to do instead."},
+			"description": "The console of a worker environment. An error says what is wrong and how to fix it."},
 		"paths": paths,
 		"components": object{
 			"schemas":   s.named,
 			"responses": object{"Refusal": object{"description": "Refused.", "content": content(refusal)}},
 			"securitySchemes": object{
 				"token": object{"type": "http", "scheme": "bearer",
-					"description": "The owner's token, or one that 'tendril tokens create' made."},
+					"description": "The owner's token, or one created with 'tendril tokens create'."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": "tendril-9325",
-					"description": "The session that the link of 'tendril open' opens. The name has the console's port. Acts " +
-						"carry its key too, in the header " + api.SessionKeyHeader + "."},
+					"description": "The session opened by the link of 'tendril open'. Its name contains the " +
+						"console's port. Actions also carry its key in the header " + api.SessionKeyHeader + "."},
 			},
 		},
 	}

@@ -161,13 +161,13 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(q.environment().Workers, func(w api.Worker) bool { return w.Queue == name }) {
-		return nil, api.NewError(http.StatusConflict, "this environment works on queue "+name,
-			"stop it, and start it with other --queues before the queue is deleted")
+		return nil, api.NewError(http.StatusConflict, "this environment uses queue "+name,
+			"stop it and restart it with other --queues before you delete the queue")
 	}
 	sources, err := q.broker.DeadLetterSources(name)
 	if err == nil && len(sources) > 0 {
-		err = api.NewError(http.StatusConflict, name+" takes the dead letters of "+strings.Join(sources, ", "),
-			"delete those first, or give them another redrive policy")
+		err = api.NewError(http.StatusConflict, name+" is the dead-letter queue of "+strings.Join(sources, ", "),
+			"delete those first, or change their redrive policy")
 	}
 	if err == nil && c.query.Get("confirm") != name {
 		err = api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
@@ -215,7 +215,7 @@ func (q *queueRoutes) purge(c *call, sure api.Confirmation) (api.Count, error) {
 func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	if sel.To != "" {
 		if _, err := q.broker.Ledger(sel.To); err != nil {
-			return nil, api.NewError(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
+			return nil, api.NewError(http.StatusNotFound, "queue "+strconv.Quote(sel.To)+" not found",
 				hints[queue.CodeQueueDoesNotExist])
 		}
 	}
@@ -229,8 +229,8 @@ const confirmWait = 20 * time.Second
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
 	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(*filter), confirmWait)
 	if err == nil && !exact {
-		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
-			"choose fewer by the time of their death, or purge the queue")
+		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count the matches",
+			"select fewer by the time of their dead-lettering, or purge the queue")
 	}
 	return n, err
 }
@@ -263,7 +263,7 @@ func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil
 	}
-	return api.NewError(http.StatusForbidden, "choosing messages by body or attribute needs the scope "+api.ScopeRead,
+	return api.NewError(http.StatusForbidden, "selecting messages by body or attribute needs the scope "+api.ScopeRead,
 		"name them by id, or use a token with the scopes read and act")
 }
 
@@ -271,7 +271,7 @@ func (q *queueRoutes) deleteOne(c *call) (api.Count, error) {
 	name, id := c.name, c.id
 	n, err := q.broker.DeleteMessages(c.ctx, name, []string{id})
 	if err == nil && n == 0 {
-		return nil, api.NewError(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
+		return nil, api.NewError(http.StatusNotFound, "queue "+name+" has no message "+strconv.Quote(id),
 			"it may have been delivered since")
 	}
 	return api.Count{"deleted": n}, err

@@ -250,9 +250,9 @@ func TestQueuesAreDeletedUnlessTheyAreNeeded(t *testing.T) {
 		status        int
 		says          string
 	}{
-		{"nothing", "nothing", http.StatusNotFound, `there is no queue "nothing"`},
-		{"jobs", "jobs", http.StatusConflict, "works on queue jobs"},
-		{"jobs-dead", "jobs-dead", http.StatusConflict, "takes the dead letters of jobs"},
+		{"nothing", "nothing", http.StatusNotFound, `queue "nothing" not found`},
+		{"jobs", "jobs", http.StatusConflict, "uses queue jobs"},
+		{"jobs-dead", "jobs-dead", http.StatusConflict, "is the dead-letter queue of jobs"},
 		{"scratch", "", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
 		{"scratch", "jobs", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
 	} {

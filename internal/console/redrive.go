@@ -18,7 +18,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 		n, err := q.matching(c, &body.Filter)
 		if err == nil && n > body.Most {
 			err = api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
-				strconv.FormatInt(body.Most, 10)+" that were expected: none was moved", "look at them again, and repeat the act")
+				strconv.FormatInt(body.Most, 10)+" that were expected: none was moved", "review them again, and repeat the action")
 		}
 		if err != nil {
 			return api.MoveTask{}, err

@@ -34,7 +34,7 @@ func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
 		return api.NewError(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
-			"HEAD is not allowed on webhooks: send GET or POST")
+			"webhooks do not support HEAD: send GET or POST")
 	}
 	isEmpty := r.Method == http.MethodDelete && r.ContentLength == 0
 	if rt.kind.acts() && !rt.kind.isHook() && !isEmpty {
@@ -160,7 +160,7 @@ func checkDeletion(d *api.Deletion) error {
 	case d.Filter == nil:
 		return checkIDs(d.IDs)
 	case len(d.IDs) > 0:
-		return api.NewError(http.StatusBadRequest, "messages are named by ids and by a filter", "give only one of them")
+		return api.NewError(http.StatusBadRequest, "messages are selected both by ids and by a filter", "use only one of them")
 	}
 	return checkSelection(d.Filter)
 }
@@ -171,7 +171,7 @@ func confirmCount(d *api.Deletion, n int64) error {
 	}
 	text := "this deletes " + strconv.FormatInt(n, 10) + " messages and cannot be undone: confirm it with their number"
 	if d.Confirm != 0 {
-		text = "the number that was confirmed is " + strconv.FormatInt(d.Confirm, 10) + ", but " +
+		text = "the confirmed number is " + strconv.FormatInt(d.Confirm, 10) + ", but " +
 			strconv.FormatInt(n, 10) + " messages would be deleted"
 	}
 	return api.NewError(http.StatusPreconditionRequired, text, `send "confirm":`+strconv.FormatInt(n, 10))

@@ -111,8 +111,8 @@ var (
 	getHealthz = api.Route[api.NoBody, probed]{Pattern: "GET /healthz"}
 	getReady   = api.Route[api.NoBody, probed]{Pattern: "GET /readyz"}
 	getStarted = api.Route[api.NoBody, probed]{Pattern: "GET /startupz"}
-	getDrain   = api.Route[api.NoBody, api.Drained]{Pattern: "GET /-/drain", Act: "drain asked for", Limit: maxHookWait}
-	postDrain  = api.Route[api.NoBody, api.Drained]{Pattern: "POST /-/drain", Act: "drain asked for", Limit: maxHookWait}
+	getDrain   = api.Route[api.NoBody, api.Drained]{Pattern: "GET /-/drain", Act: "drain requested", Limit: maxHookWait}
+	postDrain  = api.Route[api.NoBody, api.Drained]{Pattern: "POST /-/drain", Act: "drain requested", Limit: maxHookWait}
 	quietHook  = api.Route[api.Reason, api.Paused]{Pattern: "POST /-/quiet", Act: "all queues paused"}
 	reloadHook = api.Route[api.NoBody, api.ReloadResult]{Pattern: "POST /-/reload", Act: "settings reloaded", Limit: api.MaxDeploy}
 )
@@ -121,8 +121,8 @@ var (
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History
-	const askUp, askAny = "ask where 'tendril up' runs", "ask where 'tendril up' or 'tendril serve' runs"
-	const noScale = "this process does not scale: it works on no queue"
+	const askUp, askAny = "use the process of 'tendril up'", "use the process of 'tendril up' or 'tendril serve'"
+	const noScale = "this process does not scale: it receives from no queue"
 	return slices.Concat([]route{
 		show(open, getLive, probe(opts.Probes.Live, false)),
 		show(open, getHealthz, probe(opts.Probes.Live, false)),
@@ -143,15 +143,15 @@ func routes(opts *Options, closed context.Context) []route {
 		do(act, api.PauseAll, e.pause),
 		show(act, api.ResumeAll, e.resume),
 		do(act, api.Drain, e.drain),
-	}, where(set(opts.Reload != nil), "nothing here can be reloaded: this process serves queues only", askUp,
+	}, where(set(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
 		show(deployHook, reloadHook, e.reload),
 		show(deploys, api.Reload, e.reload),
-	), where(set(opts.Settings.Describe != nil), "this process serves queues only: it has no environment to describe", askUp,
+	), where(set(opts.Settings.Describe != nil), "no environment to describe: this process only serves queues", askUp,
 		show(private, api.GetEnvironment, e.describe),
 	), where(set(opts.Settings.Examine != nil), "this process does not examine itself", askAny,
 		show(private, api.GetExamination, e.examine),
 	), where(set(opts.Settings.Configuration != nil),
-		"this process serves queues only: its settings are changed in its files", askUp,
+		"this process only serves queues: change its settings in its files", askUp,
 		show(private, api.GetConfiguration, e.configuration),
 		do(produce, api.PreviewSettings, e.previewChange),
 		do(act, api.ChangeSettings, e.changeSettings),

@@ -236,7 +236,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			post("/api/v1/tasks/tidy/run", "{}"),
 			post("/api/v1/tasks/tidy/pause", "{}"), post("/api/v1/tasks/tidy/resume", "{}"),
 		},
-		"can be reloaded": {post("/api/v1/reload", "{}"), post("/-/reload", "")},
+		"nothing to reload": {post("/api/v1/reload", "{}"), post("/-/reload", "")},
 	} {
 		for _, r := range requests {
 			code, body := exchange(t, s, r)

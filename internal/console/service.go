@@ -91,7 +91,7 @@ func (s *service) handle(c *call) (any, error) {
 func (c *call) refusal(err error) *api.Error {
 	refusal := *asRefusal(err)
 	if refusal.Code == queue.CodeQueueDoesNotExist && c.name != "" && strings.Contains(c.route.pattern, "/queues/{name}") {
-		refusal.Message = "there is no queue " + strconv.Quote(c.name)
+		refusal.Message = "queue " + strconv.Quote(c.name) + " not found"
 	}
 	refusal.RequestID = c.caller.requestID
 	return &refusal

@@ -54,7 +54,7 @@ func newStream(c *call, changed func() <-chan struct{}, read,
 		}
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id < 0 {
-			return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is no id",
+			return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an id",
 				"use an id of the stream before, or none")
 		}
 		s.after = id

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-const noTaskHint = "'tendril tasks' lists the tasks that exist"
+const noTaskHint = "'tendril tasks' lists the tasks"
 
 type taskRoutes struct{ tasks *TaskOptions }
 
@@ -32,7 +32,7 @@ func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	name := c.name
 	runs := t.tasks.History(name)
 	if len(runs) == 0 && name != "" && !t.knows(name) {
-		return api.RunList{}, api.NewError(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
+		return api.RunList{}, api.NewError(http.StatusNotFound, "task "+strconv.Quote(name)+" not found", noTaskHint)
 	}
 	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }

@@ -50,7 +50,7 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 ) (done api.DeployResult, err error) {
 	defer func() {
 		if why := refusal(err); why != "" {
-			event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment refused", "component", "app", "err", why)
+			event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment rejected", "component", "app", "err", why)
 		}
 	}()
 	if err := c.awaitStart(ctx); err != nil {
@@ -91,7 +91,7 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	done, err := c.reloadChanged(ctx)
 	if why := refusal(err); why != "" {
-		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "reload refused", "component", "app", "err", why)
+		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "reload rejected", "component", "app", "err", why)
 	}
 	return done, err
 }
@@ -159,7 +159,7 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	if c.programs.app != nil {
 		c.programs.app.RefreshFacts()
 	} else if err := c.programs.facts.Publish(startFacts, b, nil); err != nil {
-		c.opts.Logger.Warn("get-config answers with the old settings", "component", "environment", "err", err)
+		c.opts.Logger.Warn("get-config still uses the previous settings", "component", "environment", "err", err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	}
 	loaded, after, err := c.compare(c.currentBundle(), &edited.File)
 	if err == nil && loaded == nil {
-		err = errors.New("this process cannot read its settings again")
+		err = errors.New("this process cannot re-read its settings")
 	}
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
@@ -275,8 +275,9 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 		return none, err
 	}
 	if change.Base != plan.Base {
-		return none, &api.Error{Status: http.StatusConflict, Message: "the settings file was changed meanwhile: " +
-			plan.File, Hint: "look at the difference again, and repeat the change"}
+		return none, &api.Error{Status: http.StatusConflict, Message: "the settings file was changed in the " +
+			"meantime: " +
+			plan.File, Hint: "review the difference again, and repeat the change"}
 	}
 
 	b := c.currentBundle()
@@ -304,8 +305,8 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		}
 	}
 	if err := writeSettings(path, plan.new.Data, mode, plan.old.info); err != nil {
-		return change, &api.Error{Status: http.StatusConflict, Message: "the settings file cannot be written: " +
-			err.Error(), Hint: "let the user who runs tendril write " + filepath.Dir(plan.File)}
+		return change, &api.Error{Status: http.StatusConflict, Message: "cannot write the settings file: " +
+			err.Error(), Hint: "give the user who runs tendril write access to " + filepath.Dir(plan.File)}
 	}
 
 	cfg, change, err := c.compare(b, nil)
@@ -322,7 +323,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		restored = func(path string) error { return writeSettings(path, plan.old.file.Data, mode, plan.old.info) }
 	}
 	if failed := restored(path); failed != nil {
-		return change, fmt.Errorf("%w; the old settings file could not be restored: %w", err, failed)
+		return change, fmt.Errorf("%w; restoring the previous settings file: %w", err, failed)
 	}
 	return change, refusedChange(nil, err)
 }

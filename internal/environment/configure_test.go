@@ -72,7 +72,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		"mime-type":        {"text/plain", "reload", "set by the flag --mime-type, which overrides"},
 		"rate":             {"5/s", "restart", "set by the variable TENDRIL_RATE, which overrides"},
 		"config":           {file, "restart", "it names the settings file"},
-		"queues":           {"a,b", "restart", "the queues have settings of their own"},
+		"queues":           {"a,b", "restart", "the queues have their own"},
 		"deadline of a":    {"5s", "reload", ""},
 		"deadline of b":    {"0s", "reload", "the queue b has no settings of its own"},
 	} {
@@ -175,7 +175,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown := r.changes.configuration(); shown.Problem == "" || !shown.Exists {
-		t.Errorf("a file that cannot be read is not told of: %+v", shown.Problem)
+		t.Errorf("a file that is unreadable is not told of: %+v", shown.Problem)
 	}
 }
 

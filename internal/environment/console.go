@@ -72,8 +72,8 @@ func (e *Environment) startConsole(context.Context) error {
 	server = console.New(opts)
 	e.instance.login = server.Login
 	if opts.Access.Anyone {
-		e.opts.Logger.Warn("console open to every user and program of this machine", "component", "console",
-			"hint", "leave out --console-auth none")
+		e.opts.Logger.Warn("console is open to every user and program of this machine", "component", "console",
+			"hint", "remove --console-auth none")
 	}
 
 	_, most := connectionShares(openFiles(), deliveryDescriptors(s))

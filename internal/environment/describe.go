@@ -57,11 +57,11 @@ func (o *Options) describeOffline() api.Description {
 	}
 
 	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
-		d.Tasks = &api.TasksStatus{File: o.CronFile(), Off: "nothing runs"}
+		d.Tasks = &api.TasksStatus{File: o.CronFile(), Off: "nothing is running"}
 		if err == nil {
 			d.Tasks.Tasks = withoutSecrets(tasks.Describe(file))
 		} else {
-			d.Notes = append(d.Notes, "the periodic tasks cannot be read: "+err.Error())
+			d.Notes = append(d.Notes, "reading the periodic tasks: "+err.Error())
 		}
 	}
 
@@ -165,7 +165,7 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	add("app logs", s.AppLogDir)
 	add("pid file", s.PIDFile)
 	add("certificate", s.ConsoleTLSCert)
-	add("key of the certificate", s.ConsoleTLSKey)
+	add("certificate key", s.ConsoleTLSKey)
 	return all
 }
 
@@ -229,7 +229,7 @@ func withoutSecret(text string) string { return bundle.Setting{Option: "value", 
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	found, err := o.listCloud(ctx)
 	if err != nil {
-		d.Notes = append(d.Notes, "not everything on AWS is known: "+err.Error())
+		d.Notes = append(d.Notes, "reading the resources on AWS: "+err.Error())
 	}
 
 	for i := range found {
@@ -296,7 +296,7 @@ func sharedResources(s *config.Settings) []api.Resource {
 	add := func(kind, name string) {
 		r := api.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
 		if kind == kindMetrics {
-			r.Note = "metrics are sent there"
+			r.Note = "metrics are sent to it"
 		}
 		if !slices.Contains(all, r) {
 			all = append(all, r)
@@ -359,5 +359,5 @@ func electionText(s *config.Settings) string {
 	case s.RegistryTable != "":
 		return "lease in the DynamoDB table " + s.RegistryTable
 	}
-	return "lease in the registry of the queue's server, where it has one"
+	return "lease in the registry of the queue's server, if it has one"
 }

@@ -195,7 +195,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	}
 
 	write("rate: much\n")
-	if d = r.Describe(t.Context()); len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "would be refused") {
+	if d = r.Describe(t.Context()); len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "would be rejected") {
 		t.Errorf("a mistake in the file is noted as %q", d.Notes)
 	}
 	if err := r.end(); err != nil {

@@ -33,7 +33,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 	d.Ports = e.openPorts()
 	if e.instance.address != "" {
 		token := filepath.Join(s.DataDir, api.TokenFile)
-		d.Files = append(d.Files, api.Place{Use: "token of the console", At: token})
+		d.Files = append(d.Files, api.Place{Use: "console token", At: token})
 	}
 
 	if !e.life.running() {
@@ -59,7 +59,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 
 	change, err := e.changes.pending()
 	if err != nil {
-		d.Notes = append(d.Notes, "the settings in the files are wrong by now, and would be refused: "+refusal(err))
+		d.Notes = append(d.Notes, "the settings in the files are now invalid and would be rejected: "+refusal(err))
 		return d
 	}
 	d.Changes = pendingChanges(&change)
@@ -110,7 +110,7 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 
 	for i, err := range errs {
 		if err != nil {
-			notes = append(notes, "attributes of "+all[i].Name+" are not known: "+err.Error())
+			notes = append(notes, "reading the attributes of "+all[i].Name+": "+err.Error())
 		}
 	}
 	return all, notes
@@ -143,7 +143,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {
 	attributes, err := q.broker.Attributes(name)
 	if errors.Is(err, queue.ErrNoQueue) {
-		err = errors.New("there is no queue " + name)
+		err = errors.New("queue " + name + " not found")
 	}
 	return api.DescribedQueue{Name: name, Backend: config.BackendEmbedded, URL: q.urlOf(name), ARN: q.broker.ARN(name),
 		FIFO: attributes["FifoQueue"] == "true", Attributes: attributes}, err

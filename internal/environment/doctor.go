@@ -74,7 +74,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 
 	if !e.life.running() {
 		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
-			Why: "what it works with is not known yet", Remedy: "tendril status"})
+			Why: "its queues and targets are not known yet", Remedy: "tendril status"})
 		return x.examine(ctx)
 	}
 	now.Bundle, x.settings = e.changes.currentBundle(), s
@@ -354,8 +354,8 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	found, err := e.opts.listCloud(ctx)
 	if err != nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "aws",
-			What: "what exists on AWS is not known: " + err.Error(), Why: "'tendril up' needs it",
-			Remedy: "look whose credentials these are: aws sts get-caller-identity"})
+			What: "reading the resources on AWS failed: " + err.Error(), Why: "'tendril up' needs it",
+			Remedy: "check the identity of these credentials: aws sts get-caller-identity"})
 		return
 	}
 	for i := range e.facts.Queues {

@@ -155,7 +155,7 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	expect(t, &e, map[string][2]string{
 		"health":            {"error", "are without an answer"}, // messages that could not be dead-lettered are retried
 		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
-		"port-console":      {"error", "nothing answers at " + silent.Addr().String()},
+		"port-console":      {"error", "no answer at " + silent.Addr().String()},
 		"port-queues":       {"ok", ""},
 	})
 }

@@ -64,7 +64,7 @@ func (q *queues) ownToken() (token string, err error) {
 	}
 	path, err := tasks.ShareToken(q.opts.stateFolder(), q.endpoint, token)
 	if err != nil {
-		q.opts.Logger.Debug("registry token is not shared with other environments of this user", "component", "registry",
+		q.opts.Logger.Debug("registry token not shared with other environments of this user", "component", "registry",
 			"err", err)
 	} else if path != "" {
 		q.life.steps.push("the registry's token", func(context.Context) error { return os.Remove(path) })
@@ -147,7 +147,7 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	if s.TLSCert == "" {
 		if !listen.Address(l).Addr().IsLoopback() {
 			q.opts.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
-				"hint", "whoever can read this network's traffic can read the messages: add --tls-cert and --tls-key")
+				"hint", "messages can be read on this network: add --tls-cert and --tls-key")
 		}
 		return l, nil
 	}

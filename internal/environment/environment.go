@@ -93,7 +93,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 		case <-now.Done():
 			e.observe.history.totals.reason = "signal"
 		case <-e.life.draining:
-			e.observe.history.totals.reason = "drain asked for over the console"
+			e.observe.history.totals.reason = "drain requested in the console"
 		case err = <-e.life.fatal:
 			e.observe.history.totals.reason = err.Error()
 		}

@@ -25,7 +25,7 @@ func TestFleet(t *testing.T) {
 	}
 	c := startCloud(t)
 	for name, test := range map[string]func(*testing.T, *amazon){
-		"a member": testMember, "one instance of several is idle": testIdleLeader, "publishing": testPublishing, "not a member": testNotAMember,
+		"a member": testMember, "a leader would set is idle": testIdleLeader, "publishing": testPublishing, "not a member": testNotAMember,
 		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
 		"tasks that come later": testTasksInAFleet,
 	} {
@@ -74,8 +74,8 @@ func testMember(t *testing.T, c *amazon) {
 	if scale := r.scale.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
 		t.Errorf("a scaler outside reads %+v", scale)
 	}
-	if !strings.Contains(r.log.String(), "assumes that no other one") {
-		t.Error("it should say that it assumes that no other one")
+	if !strings.Contains(r.log.String(), "assuming that no other instance") {
+		t.Error("it should say that it assuming that no other instance")
 	}
 
 	leaving.Store(true)
@@ -95,7 +95,7 @@ func testMember(t *testing.T, c *amazon) {
 	if left := group(t, c).protected(); len(left) > 0 {
 		t.Errorf("still protected: %v", left)
 	}
-	if !strings.Contains(r.log.String(), "instance drained: its group may terminate it") {
+	if !strings.Contains(r.log.String(), "instance drained, its group may terminate it") {
 		t.Error("the log should tell of the departure")
 	}
 }
@@ -172,7 +172,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 			strings.Contains(r.scale.scalingStatus().Problem, "is not in the group workers")
 	})
 	if log := r.log.String(); !strings.Contains(log, `"msg":"leadership acquired","component":"leader","lease":"periodic:jobs"`) ||
-		strings.Contains(log, "assumes that no other one") {
+		strings.Contains(log, "assuming that no other instance") {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {

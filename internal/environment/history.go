@@ -40,7 +40,7 @@ func newHistory(o *observer) *history {
 }
 
 func (h *history) acted(a console.Act) {
-	text, fields := "console act", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
+	text, fields := "console action", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
 		"status": strconv.Itoa(a.Status)}
 	if a.Subject != "" {
 		fields["subject"] = a.Subject
@@ -49,7 +49,7 @@ func (h *history) acted(a console.Act) {
 		fields["messages"] = strconv.Itoa(a.Count)
 	}
 	if a.Refused != "" {
-		text, fields["reason"] = "console act refused", a.Refused
+		text, fields["reason"] = "console action rejected", a.Refused
 	}
 	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
 }
@@ -66,7 +66,7 @@ func (h *history) open(context.Context) error {
 				h.opts.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
 					"err", err)
 			} else {
-				h.opts.Logger.Info("events written again", "component", "environment", "file", file)
+				h.opts.Logger.Info("writing events resumed", "component", "environment", "file", file)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (h *history) open(context.Context) error {
 	}
 	failed := eventlog.OpenFailures(s.DataDir, writes(eventlog.FailuresFile))
 	if err := h.failed.restore(failed); err != nil {
-		h.opts.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
+		h.opts.Logger.Warn("failures of the previous run not read", "component", "environment", "file", eventlog.FailuresFile,
 			"err", err)
 	}
 	h.life.steps.push("the failures", func(context.Context) error { return failed.Close() })

@@ -72,8 +72,8 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	want := []string{"breaker: breaker open trial_in=5s",
 		"scaling: size changed reason=backlog from=1 desired=3",
 		"scaling: size not changed reason=backlog from=1 desired=3 not_applied=denied",
-		"act: console act messages=7 who=owner subject=jobs",
-		"act: console act refused reason=this needs the console's token who=nobody"}
+		"act: console action messages=7 who=owner subject=jobs",
+		"act: console action rejected reason=this needs the console's token who=nobody"}
 	if diff := cmp.Diff(want, eventsOf(t, h)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -161,7 +161,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 		return
 	}
 	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
-		i.opts.Logger.Error("writing the instance file failed", "component", "console", "err", err)
+		i.opts.Logger.Error("instance file not written", "component", "console", "err", err)
 		return
 	}
 	i.opts.Logger.Info("certificate replaced", "component", "console")
@@ -227,7 +227,7 @@ func (i *instance) greet() {
 	}
 
 	if i.opts.Terminal && i.login != nil && s.ConsoleAuth != config.ConsoleAuthNone {
-		row("console", console+i.login()+"  (once, for 10 minutes; then 'tendril open')")
+		row("console", console+i.login()+"  (once, within 10 minutes; then 'tendril open')")
 	} else {
 		row("console", console)
 	}

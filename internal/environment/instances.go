@@ -138,30 +138,29 @@ func (k *knownInstances) soleInstanceNotes() []string {
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
 	}
-	return []string{"This is the only instance: no other one can use the queues in its data directory."}
+	return []string{"This is the only instance: others cannot use the queues in its data directory."}
 }
 
 // sharedNotes explains the limits of the list. sole means that this instance was declared the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
-	notes := []string{"Other instances that receive from the same queue on Amazon SQS do not report themselves: only " +
-		"the one that leads is known, by its lease."}
+	notes := []string{"Other instances that receive from the same queue on Amazon SQS are unknown, except for the " +
+		"leader, which is known by its lease."}
 	if group != "" {
-		notes[0] = "Of the other members of the group " + group + ", only what Auto Scaling says is known."
+		notes[0] = "Other members of the group " + group + " are only known from Auto Scaling."
 	}
 
 	switch {
 	case sole:
 		notes = append(notes, "No leader is elected: --leader local declares this instance to be the only one.")
 	case leader.Local:
-		notes = append(notes, "No leader is elected: there are no periodic tasks, and no group whose size one instance of "+
-			"several sets.")
+		notes = append(notes, "No leader is elected: there are no periodic tasks and no group whose size a leader "+
+			"would set.")
 	case leader.Error != "":
-		notes = append(notes, "The registry cannot be asked: "+leader.Error)
+		notes = append(notes, "Reading the registry failed: "+leader.Error)
 	case !leader.Leading && leader.Holder == "":
-		notes = append(notes, "No instance leads at this moment.")
+		notes = append(notes, "No instance is the leader right now.")
 	case group != "" && !leader.Leading:
-		notes = append(notes, "The lease names the leader by its host, and the group names it by its instance id: it may be "+
-			"in the list twice.")
+		notes = append(notes, "The lease names the leader by host, the group by instance id: it may be listed twice.")
 	}
 	return notes
 }

@@ -28,16 +28,16 @@ func TestKnownInstancesAreListed(t *testing.T) {
 		"declared": {leader: api.Leader{Local: true, Leading: true}, sole: true, want: "self",
 			notes: "--leader local declares"},
 		"this one leads": {leader: api.Leader{Leading: true, Term: 2, Holder: "self"}, want: "self", leads: "self",
-			notes: "do not report themselves"},
+			notes: "are unknown, except for"},
 		"another one leads": {leader: api.Leader{Term: 3, Holder: "other", AgeSeconds: 2}, want: "self other",
-			leads: "other", notes: "do not report themselves"},
-		"nobody leads": {leader: api.Leader{Term: 3}, want: "self", notes: "No instance leads"},
+			leads: "other", notes: "are unknown, except for"},
+		"nobody leads": {leader: api.Leader{Term: 3}, want: "self", notes: "No instance is"},
 		"no registry": {leader: api.Leader{Error: "access denied"}, want: "self",
-			notes: "The registry cannot be asked: access denied"},
+			notes: "Reading the registry failed: access denied"},
 		"in a group": {leader: api.Leader{Leading: true, Term: 2}, group: group, want: "i-1, self i-2",
-			leads: "i-1, self", notes: "what Auto Scaling says"},
+			leads: "i-1, self", notes: "known from Auto Scaling"},
 		"in a group that another one leads": {leader: api.Leader{Term: 2, Holder: "other"}, group: group,
-			want: "i-1, self other i-2", leads: "other", notes: "in the list twice"},
+			want: "i-1, self other i-2", leads: "other", notes: "listed twice"},
 	} {
 		out := api.Instances{Instances: []api.KnownInstance{{Name: "self", This: true, State: "running"}}}
 		addLeader(&out, &c.leader)

@@ -20,11 +20,11 @@ var (
 	// ErrCutShort means that an immediate stop was requested. Messages in flight return to the queue.
 	ErrCutShort = errors.New("the stop was cut short on request")
 	// ErrQueue means that the queue does not exist, is inaccessible or does not respond.
-	ErrQueue = errors.New("the queue cannot be used")
+	ErrQueue = errors.New("cannot use the queue")
 	// ErrSettings means that a setting or an environment variable is invalid.
-	ErrSettings = errors.New("the settings are wrong")
+	ErrSettings = errors.New("invalid settings")
 	// ErrTarget means that the function is unusable.
-	ErrTarget = errors.New("the function cannot be used")
+	ErrTarget = errors.New("cannot use the function")
 	// ErrConflict means that a port or the data directory is in use. The error's text has the details.
 	ErrConflict = errors.New("in use")
 

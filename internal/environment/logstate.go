@@ -28,7 +28,7 @@ func LogState(e *Environment) {
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
 	if !e.life.running() { // the parts do not exist yet
-		log.Info("state of the environment", attrs...)
+		log.Info("environment state", attrs...)
 		return
 	}
 	if e.programs.app != nil {
@@ -38,23 +38,23 @@ func LogState(e *Environment) {
 		report := e.observe.monitor.Report()
 		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
 	}
-	log.Info("state of the environment", attrs...)
+	log.Info("environment state", attrs...)
 
 	e.queues.logQueues(log)
 	for i := range st.Workers {
 		w := &st.Workers[i]
-		log.Info("state of a worker", "queue", w.Queue, "target", w.Target, "receiving", w.Receiving,
+		log.Info("worker state", "queue", w.Queue, "target", w.Target, "receiving", w.Receiving,
 			"reason", strings.Join(w.GateReasons, "; "), "in_work", w.InWork, "concurrency", w.Concurrency,
 			"prefetched", w.Prefetched, "received", w.Received, "done", w.Done, "failed", w.Failed,
 			"oldest_ms", int64(w.OldestSeconds*1000))
 	}
 	for i := range st.App {
 		p := &st.App[i]
-		log.Info("state of a process", "process", p.Name, "state", p.State, "pid", p.PID, "ready", p.Ready,
+		log.Info("process state", "process", p.Name, "state", p.State, "pid", p.PID, "ready", p.Ready,
 			"restarts", p.Restarts, "memory", p.Memory, "last_exit", p.LastExit)
 	}
 	if d := st.Deployment; d != nil {
-		log.Info("state of the last deployment", "state", d.State, "step", d.Step, "from", d.From, "to", d.To)
+		log.Info("last deployment state", "state", d.State, "step", d.Step, "from", d.From, "to", d.To)
 	}
 }
 
@@ -68,11 +68,11 @@ func (q *queues) logQueues(log *slog.Logger) {
 		if err != nil {
 			continue // deleted meanwhile
 		}
-		log.Info("state of a queue", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
+		log.Info("queue state", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
 			"done", l.Done, "dead_lettered", l.DeadLettered)
 	}
 	if left := len(names) - maxStateQueues; left > 0 {
-		log.Info("queues left out", "queues", left)
+		log.Info("queues omitted", "queues", left)
 	}
 }
 
@@ -98,7 +98,7 @@ func logGoroutines(log *slog.Logger, stacks string) {
 		log.Info("goroutines", "count", g.count, "state", g.state, "stack", g.stack)
 	}
 	if left := len(groups) - maxStackGroups; left > 0 {
-		log.Info("goroutines left out", "groups", left)
+		log.Info("goroutines omitted", "groups", left)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestLinesAboutGoroutinesAreBounded(t *testing.T) {
 	var out bytes.Buffer
 	logGoroutines(slog.New(slog.NewTextHandler(&out, nil)), stacks.String())
 	if lines := strings.Count(out.String(), "\n"); lines != maxStackGroups+1 ||
-		!strings.HasSuffix(out.String(), "msg=\"goroutines left out\" groups=6\n") || out.Len() > 1<<20 {
+		!strings.HasSuffix(out.String(), "msg=\"goroutines omitted\" groups=6\n") || out.Len() > 1<<20 {
 		t.Errorf("%d lines, %d bytes", lines, out.Len())
 	}
 }

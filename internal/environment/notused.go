@@ -55,8 +55,8 @@ func refuseMachine(b *bundle.Bundle) error {
 	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
 		return err
 	}
-	return errors.New("--machine-sections=apply changes the machine, which only root can: run tendril as root, or leave " +
-		"the option out")
+	return errors.New("--machine-sections=apply changes the machine, which requires root: run tendril as root, or " +
+		"remove the option")
 }
 
 // MissingPrograms lists programs the bundle runs that are not installed on this machine.
@@ -81,14 +81,14 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	why := ": the app is not started here"
 	switch {
 	case len(o.Command) > 0:
-		why = ": a command was given instead of the bundle; name the folder without a command to run the bundle"
+		why = ": a command was given in place of the bundle; name the folder without a command to run the bundle"
 	case o.HasApp():
 		return nil
 	}
 
 	b := o.Bundle
 	if len(b.Build) > 0 {
-		found = append(found, bundle.Finding{File: "Buildfile", What: "it is not run" + why})
+		found = append(found, bundle.Finding{File: "Buildfile", What: "not run" + why})
 	}
 	if len(b.ContainerCommands) > 0 {
 		found = append(found, bundle.Finding{File: b.ContainerCommands[0].File, Line: b.ContainerCommands[0].Line,
@@ -105,7 +105,7 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 		}
 	}
 	if len(others) > 0 {
-		found = append(found, bundle.Finding{File: "Procfile", What: strings.Join(others, ", ") + " is not run" + why})
+		found = append(found, bundle.Finding{File: "Procfile", What: strings.Join(others, ", ") + " not run" + why})
 	}
 	return found
 }
@@ -125,8 +125,8 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
 		return ""
 	case isOption && option.Variable == p.Option:
-		return p.Option + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
-			"where tendril is started"
+		return p.Option + " is a variable of tendril itself, neither read from a bundle nor given to the app: set it " +
+			"in tendril's environment"
 	}
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
@@ -137,11 +137,11 @@ func (o *Options) brokenLink(link bundle.Link) string {
 		return ""
 	}
 	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Setting) bool { return p.Option == link.Variable }) {
-		return fmt.Sprintf("the link %s has no effect: the environment property of that name counts", link.Variable)
+		return fmt.Sprintf("the link %s has no effect: the environment property of that name takes precedence", link.Variable)
 	}
 	if o.LinkedQueue(link) == "" {
-		return fmt.Sprintf("the queue of the environment %s is not known here, so %s is not set: set it to the URL of "+
-			"that queue where tendril is started, or as an environment property",
+		return fmt.Sprintf("the queue of the environment %s is unknown here, so %s is not set: set it to the URL of "+
+			"that queue in tendril's environment, or as an environment property",
 			link.Environment, link.Variable)
 	}
 	return ""

@@ -116,7 +116,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 }
 
 func (o *observer) watchProblems(context.Context) error {
-	o.life.steps.background("the look at stored messages", o.problems.watch)
+	o.life.steps.background("the check of stored messages", o.problems.watch)
 	return nil
 }
 

@@ -24,16 +24,16 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 		"nobody else":    {"Procfile", 0o644, "", ""},
 		"the app's code": {"app.py", 0o666, "", ""},
 		"the folder, everybody": {"", 0o777,
-			"DIR: every user may write to it (mode 0777), and its commands would run as root: type 'chmod go-w DIR'",
+			"DIR: every user can write to it (mode 0777), and its commands would run as root: type 'chmod go-w DIR'",
 			"every user"},
 		"the Procfile, everybody": {"Procfile", 0o666,
-			"DIR/Procfile: every user may write to it (mode 0666), and its commands would run as root: type 'chmod go-w " +
+			"DIR/Procfile: every user can write to it (mode 0666), and its commands would run as root: type 'chmod go-w " +
 				"DIR/Procfile'", "every user"},
 		"a hook, everybody": {".platform/hooks/prebuild/a", 0o777,
-			"DIR/.platform/hooks/prebuild/a: every user may write to it", "every user"},
+			"DIR/.platform/hooks/prebuild/a: every user can write to it", "every user"},
 		"the settings, everybody": {".ebextensions/a.config", 0o666,
-			"DIR/.ebextensions/a.config: every user may write to it", "every user"},
-		"the tasks, a group of us": {"cron.yaml", 0o664, "", "the group"},
+			"DIR/.ebextensions/a.config: every user can write to it", "every user"},
+		"the tasks, a group of us": {"cron.yaml", 0o664, "", "group "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +48,7 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if strings.HasPrefix(c.warned, "the group") {
+			if strings.HasPrefix(c.warned, "group") {
 				if os.Geteuid() != 0 {
 					t.Skip("only root can give a file to any group")
 				}
@@ -95,10 +95,10 @@ func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	}{
 		"nobody else":          {path: "Procfile", mode: 0o644},
 		"a sticky parent":      {path: "..", mode: 0o777 | os.ModeSticky},
-		"an open parent":       {path: "..", mode: 0o777, refused: "PARENT: every user may write to it (mode 0777): type 'chmod go-w PARENT', set its"},
-		"the app's code":       {path: "app.py", mode: 0o666, refused: "DIR/app.py: every user may write to it (mode 0666): type 'chmod"},
-		"code of another user": {path: "lib/code.py", owner: 4_000_001, refused: "DIR/lib/code.py: it belongs to the user 4000001: type 'chown"},
-		"a folder of a user":   {path: "", owner: 4_000_001, refused: "DIR: it belongs to the user 4000001: type 'chown"},
+		"an open parent":       {path: "..", mode: 0o777, refused: "PARENT: every user can write to it (mode 0777): type 'chmod go-w PARENT', set its"},
+		"the app's code":       {path: "app.py", mode: 0o666, refused: "DIR/app.py: every user can write to it (mode 0666): type 'chmod"},
+		"code of another user": {path: "lib/code.py", owner: 4_000_001, refused: "DIR/lib/code.py: it belongs to user 4000001: type 'chown"},
+		"a folder of a user":   {path: "", owner: 4_000_001, refused: "DIR: it belongs to user 4000001: type 'chown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()

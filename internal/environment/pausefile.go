@@ -73,7 +73,7 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 	if err == nil {
 		return f
 	}
-	const reason = pausedFile + " cannot be read"
+	const reason = pausedFile + " is unreadable"
 	f.stored = storedPauses{}
 	for _, name := range queues {
 		setPause(&f.stored.Queues, name, reason, true)
@@ -82,7 +82,7 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 		setPause(&f.stored.Tasks, name, reason, true)
 	}
 	log.Error("pauses not read, all queues and tasks are paused", "component", "worker", "file", path, "err", err,
-		"hint", "type 'tendril queues resume', which writes the file anew")
+		"hint", "type 'tendril queues resume', which rewrites the file")
 	return f
 }
 
@@ -121,7 +121,7 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if err != nil {
 		return &api.Error{Status: http.StatusInsufficientStorage,
 			Message: "nothing was paused or resumed: writing " + p.path + ": " + err.Error(),
-			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process ends"}
+			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process exits"}
 	}
 	p.stored = after
 	return nil
@@ -162,7 +162,7 @@ func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {
 			l.worker.Pause(cmp.Or(reason, pausedText))
-			event.Pause.Log(log, slog.LevelWarn, "queue is still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
+			event.Pause.Log(log, slog.LevelWarn, "queue still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
 				"hint", "type 'tendril queues resume "+l.queue.name+"'")
 		}
 	}

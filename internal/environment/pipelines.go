@@ -72,7 +72,7 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
 	if len(c.Later) > 0 {
-		event.Deploy.Log(log, slog.LevelWarn, "settings changed, a restart is needed", "options", strings.Join(c.Later, ", "))
+		event.Deploy.Log(log, slog.LevelWarn, "settings changed, restart needed", "options", strings.Join(c.Later, ", "))
 	}
 	if len(c.Live) == 0 {
 		return
@@ -169,7 +169,7 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	found := p.named(name)
 	switch {
 	case len(p.all) == 0:
-		return nil, errors.New("no worker runs here: this process only serves queues")
+		return nil, errors.New("this process has no worker and only serves queues")
 	case found != nil:
 		return []*pipeline{found}, nil
 	case name != "":
@@ -273,7 +273,7 @@ func (p *pipelines) statusLine() string {
 	if len(p.all) == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.all), plural, inWork, done)
+	return fmt.Sprintf("%s on %d queue%s: %d in flight, %d done", word, len(p.all), plural, inWork, done)
 }
 
 func (q *queues) orderText() string {

@@ -70,7 +70,7 @@ func (p *problems) look() {
 	}
 	for text, one := range before {
 		if _, still := found[text]; !still {
-			p.opts.Logger.Info("problem with stored messages is over", "component", "environment", "queue", one.queue,
+			p.opts.Logger.Info("problem with stored messages resolved", "component", "environment", "queue", one.queue,
 				"reason", text)
 		}
 	}
@@ -98,7 +98,7 @@ func (p *problems) here() (all []problem) {
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
 		if text := q.Problem(); text != "" {
-			hint := "look at them with 'tendril peek " + name + " --state damaged', send them anew, and delete them"
+			hint := "inspect them with 'tendril peek " + name + " --state damaged', send them again, and delete them"
 			if missing != "" {
 				hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
 			}
@@ -158,7 +158,7 @@ func (p *problems) leftElsewhere() []problem {
 		return p.elsewhere // an older environment is running on it
 	}
 	defer func() { _ = release() }()
-	add(state, "start an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
+	add(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
 		return slices.ContainsFunc(p.settings.now().Queues, func(set config.QueueSettings) bool {
 			return name == set.Name || name == deadName(set.Name)
 		})

@@ -65,8 +65,8 @@ func (q *queues) alreadyRuns(err error) error {
 	if unknown != nil || q.opts.Config.IsSet("data-dir") {
 		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
 	}
-	return conflict{fmt.Errorf("environment %q runs already: process %d, started in %s; stop it, or choose another name "+
-		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, s.DataDir))}
+	return conflict{fmt.Errorf("environment %q is already running: process %d, started in %s; stop it, or choose "+
+		"another name for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, s.DataDir))}
 }
 
 func (q *queues) openSQS(ctx context.Context) error {
@@ -177,11 +177,11 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 	dead := deadName(set.Name)
 	for _, name := range []string{dead, set.Name} {
 		if err := q.broker.EnsureQueue(ctx, name, created); err != nil {
-			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
+			return nil, fmt.Errorf("creating queue %s: %w", name, err)
 		}
 	}
 	if err := q.broker.SetAttributes(ctx, set.Name, own); err != nil {
-		return nil, fmt.Errorf("setting up the queue %s: %w", set.Name, err)
+		return nil, fmt.Errorf("setting up queue %s: %w", set.Name, err)
 	}
 	return &workQueue{source: q.broker.Queue(set.Name), name: set.Name, arn: q.broker.ARN(set.Name), dead: dead,
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
@@ -243,7 +243,7 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
 	if denied != nil {
-		log.Warn("queue attributes not readable, settings are not compared with them", "err", denied,
+		log.Warn("queue attributes not readable, settings not compared with them", "err", denied,
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}

@@ -54,12 +54,12 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 		return
 	}
 	if wrong := controlledByOthers(b); wrong != nil {
-		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
+		log.Warn("commands run as root can be changed by another user", "component", "bundle", "path", wrong.Path, "err", wrong,
 			"hint", "type '"+wrong.Fix+"'")
 	}
 	if !isRootIntended(s) {
 		log.Warn("app runs as root", "component", "app", "hint",
-			"set its user with --app-user, or confirm this with --allow-root")
+			"set its user with --app-user, or allow this with --allow-root")
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		s.leaveSize("not known whether something else scales the instances: " + err.Error())
+		s.leaveSize("unknown whether something else scales the instances: " + err.Error())
 	case place.Alone() && !s.opts.HasApp():
 		s.leaveSize("no app runs here")
 	case place.ScaledBy != "":
@@ -49,7 +49,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 func (s *sizing) leaveSize(why string) {
 	s.target, s.left = config.ScaleNone, why
 	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,
-		"hint", "give --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale it all the same, or none")
+		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 
 // isAuto reports whether a group's size follows from a bundle rather than an option.

@@ -102,7 +102,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 		return
 	}
 	if err := s.tasks.Adopt(ctx, b.Cron); err != nil && !errors.Is(err, tasks.ErrNotScheduled) && !s.life.stopping() {
-		s.opts.Logger.Error("tasks of the new version not adopted", "component", "periodic", "err", err)
+		s.opts.Logger.Error("tasks of the new version not applied", "component", "periodic", "err", err)
 	}
 }
 
@@ -115,7 +115,8 @@ func (s *schedule) claimCommands(ctx context.Context, version string) (app.Comma
 	case alone:
 		if s.settings.now().Leader != config.LeaderLocal {
 			s.opts.Logger.Warn("leader_only commands run on every instance", "component", "app",
-				"hint", "give all instances the same --registry-table, so that one runs them, or --leader local")
+				"hint", "give all instances the same --registry-table so that only the leader runs them, or --leader "+
+					"local")
 		}
 		return soleClaim{ctx}, nil
 	case claim == nil:

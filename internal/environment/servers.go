@@ -84,7 +84,7 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	full := logging.Interval{Every: fullLogInterval}
 	limits.Full = func() {
 		if full.Allow() {
-			logger.Warn("connection limit reached, idle connections are closed for new ones",
+			logger.Warn("connection limit reached, idle connections closed for new ones",
 				"component", name, "connections", limits.Connections, "open_files", openFiles())
 		}
 	}

@@ -110,7 +110,7 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 			l.Close()
 		}
 		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "--listen "+address) ||
-			!strings.Contains(err.Error(), "write 127.0.0.1:") {
+			!strings.Contains(err.Error(), "use 127.0.0.1:") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -48,7 +48,7 @@ func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 // closeFleet runs late, since the group may terminate this instance once the fleet is closed.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
-		s.life.steps.push("the group of instances", func(ctx context.Context) error {
+		s.life.steps.push("the instance group", func(ctx context.Context) error {
 			if s.fleet == nil {
 				return nil
 			}
@@ -93,8 +93,8 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	}
 
 	if !elected {
-		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
-			"hint", "give all instances the same --registry-table, so that one is elected")
+		log.Warn("no leader elected, assuming that no other instance sets the size",
+			"hint", "give all instances the same --registry-table to elect a leader")
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (s *sizing) protectTask(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	s.life.steps.push("the protection of the task", end)
+	s.life.steps.push("the task protection", end)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	case s.target == config.ScaleProcesses && s.programs.app != nil:
 		opts.Policy.MinSize, opts.Policy.MaxSize = set.ProcessesMin, maxReplicas(set)
 		if opts.Policy.MaxSize < set.ProcessesMax {
-			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", set.ProcessesMax,
+			log.Warn("more processes than allowed deliveries, some are unused", "processes_max", set.ProcessesMax,
 				"http_connections", set.HTTPConnections, "used", opts.Policy.MaxSize)
 		}
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")

@@ -63,7 +63,7 @@ func moveData(from, to string) error {
 	}
 
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
-		return errors.New("the database was not closed completely")
+		return errors.New("the database was not closed cleanly")
 	}
 	// It identifies the database in this directory. The next start creates one in the other.
 	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {

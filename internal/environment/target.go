@@ -167,13 +167,13 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	}
 	remote, err := delivery.NewRemote(func() (*deliver.Client, error) { return open(address) }, check)
 	if err != nil {
-		return fmt.Errorf("the app's address: %w", err)
+		return fmt.Errorf("app address: %w", err)
 	}
 	opts.Target = remote
 	to.close = remote.Close
 	to.renew = func() {
 		if err := remote.Renew(); err != nil {
-			opts.Logger.Error("connections not renewed, the old ones stay in use", "target", to.current(), "err", err)
+			opts.Logger.Error("connections not renewed, the previous ones stay in use", "target", to.current(), "err", err)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 	}
 }
 
-const renewHint = "replace the files of target-ca, target-cert and target-key: they are read again when they change"
+const renewHint = "replace the files of target-ca, target-cert and target-key: they are reloaded when they change"
 
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
@@ -296,10 +296,10 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 		// Only a missing function fails the startup. Other problems may pass, and the worker waits for that.
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			function.Close()
-			return fmt.Errorf("%w: queue %s: %w; name another one with --function or --region", ErrTarget, q.name, err)
+			return fmt.Errorf("%w: queue %s: %w; use another one with --function or --region", ErrTarget, q.name, err)
 		}
 	} else if timeout > set.VisibilityTimeout {
-		t.opts.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
+		t.opts.Logger.Info("function may run longer than the visibility timeout, which is extended",
 			"component", "aws", "queue", q.name, "function", set.Function,
 			"timeout", timeout.String(), "visibility_timeout", set.VisibilityTimeout.String())
 	}

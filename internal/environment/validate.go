@@ -120,7 +120,7 @@ func (o *Options) validateTargets() (problems []error) {
 			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
 			TLS: targetFiles(q)})
 		if err != nil {
-			problems = append(problems, fmt.Errorf("the app's address: %w", err))
+			problems = append(problems, fmt.Errorf("app address: %w", err))
 			continue
 		}
 		way.Close()
@@ -164,11 +164,11 @@ func (o *Options) validatePaths() (problems []error) {
 
 func validatePIDFile(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("pid-file %s: it is not a regular file: choose another path", path)
+		return fmt.Errorf("pid-file %s: not a regular file; choose another path", path)
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", path, dir)
+		return fmt.Errorf("pid-file %s: folder %s not found; choose a path in an existing folder", path, dir)
 	}
 	return creatable("pid-file", dir)
 }
@@ -181,7 +181,7 @@ func creatable(option, dir string) error {
 		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
 			continue
 		case err == nil && !info.IsDir():
-			err = errors.New("it is not a folder")
+			err = errors.New("not a folder")
 		case err == nil:
 			const writeAndSearch = 0x2 | 0x1
 			err = syscall.Access(at, writeAndSearch)
@@ -190,7 +190,7 @@ func creatable(option, dir string) error {
 			err = wrong.Err // without the path, which is already in the message
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir,
+			return fmt.Errorf("cannot use %s %s: %s: %w; choose a writable folder with --%s", option, dir,
 				at, err, option)
 		}
 		return nil
@@ -219,12 +219,12 @@ func (o *Options) validateTasks() error {
 		case t.Queue == "":
 		case named >= 0 && (s.Queues[named].Backend == config.BackendEmbedded) != embedded:
 			err = errors.Join(err,
-				fmt.Errorf("%w: task %s cannot go to %s: scheduled runs are recorded where the first queue %s is, and only one "+
-					"of the two is embedded; name the other one first, or another queue for the task",
+				fmt.Errorf("%w: task %s cannot use queue %s: scheduled runs are recorded at the first queue %s, and "+
+					"only one of the two is embedded; name the other one first, or use another queue for the task",
 					ErrSettings, t.Name, t.Queue, first.Name))
 		case named < 0 && embedded && strings.Contains(t.Queue, ":"):
 			err = errors.Join(err,
-				fmt.Errorf("%w: task %s: on the embedded backend a queue has only a name, not %s", ErrSettings, t.Name, t.Queue))
+				fmt.Errorf("%w: task %s: a queue of the embedded backend has only a name, not %s", ErrSettings, t.Name, t.Queue))
 		}
 	}
 	return err

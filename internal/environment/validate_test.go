@@ -13,7 +13,7 @@ func TestPIDFileInAMissingFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	e := unstarted(t, map[string]string{"pid-file": filepath.Join(t.TempDir(), "none", "app.pid")})
 	if err := e.opts.Validate(); !errors.Is(err, ErrSettings) ||
-		!strings.Contains(err.Error(), "choose a path in a folder that exists") {
+		!strings.Contains(err.Error(), "choose a path in an existing folder") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -29,7 +29,7 @@ func TestPIDFileIsARegularFile(t *testing.T) {
 	for _, path := range []string{fifo, link, dir, "/dev/null"} {
 		err := unstarted(t, map[string]string{"pid-file": path}).opts.Validate()
 		if !errors.Is(err, ErrSettings) ||
-			!strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
+			!strings.Contains(err.Error(), path+": not a regular file; choose another path") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

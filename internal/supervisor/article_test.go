@@ -83,7 +83,7 @@ func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	start(t, s)
 	g := w.next()
 	if e := <-gaveUp; e.Process != "worker" ||
-		!strings.Contains(e.Err.Error(), "is not started again") {
+		!strings.Contains(e.Err.Error(), "is not restarted") {
 		t.Errorf("gave up %+v: %v", e, e.Err)
 	}
 	g.answers()

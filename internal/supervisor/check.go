@@ -51,7 +51,8 @@ func ParseCheck(s string) (Check, error) {
 	}
 
 	if !valid || c.validate() != nil {
-		return Check{}, fmt.Errorf("health check %q: write TCP:port or HTTP:port/path, for example HTTP:5000/health", s)
+		return Check{}, fmt.Errorf("invalid health check %q: use TCP:port or HTTP:port/path, for example "+
+			"HTTP:5000/health", s)
 	}
 	return c, nil
 }
@@ -76,13 +77,13 @@ func (c Check) validate() error {
 		return nil
 	}
 	if c.Port < 1 || c.Port > 65535 {
-		return fmt.Errorf("check on port %d: use 1 to 65535", c.Port)
+		return fmt.Errorf("invalid port %d: use 1 to 65535", c.Port)
 	}
 	if c.Path == "" {
 		return nil
 	}
 	if _, err := url.ParseRequestURI(c.Path); err != nil || c.Path[0] != '/' || strings.ContainsAny(c.Path, "# ") {
-		return fmt.Errorf("check of path %q: write a path that begins with a slash", c.Path)
+		return fmt.Errorf("invalid path %q: use a path that begins with a slash", c.Path)
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 	return nil, err
 }
 
-var errNothingListens = errors.New("connection refused, nothing listens there")
+var errNothingListens = errors.New("connection refused, nothing is listening")
 
 // plainReason avoids system call terminology.
 func plainReason(err error) error {

@@ -43,7 +43,7 @@ func TestParseCheck(t *testing.T) {
 		if got != tt.want || (err == nil) != tt.ok {
 			t.Errorf("ParseCheck(%q) = %+v, %v, want %+v", tt.in, got, err, tt.want)
 		}
-		if err != nil && !strings.Contains(err.Error(), "write TCP:port") {
+		if err != nil && !strings.Contains(err.Error(), "use TCP:port") {
 			t.Errorf("ParseCheck(%q) error %q does not say what to write", tt.in, err)
 		}
 	}
@@ -97,9 +97,9 @@ func TestProbe(t *testing.T) {
 			"status 302 to http://localhost:%[1]d/status/500; 200 to 299 is expected", port)},
 		{Check{Port: port, Path: "/status/404"}, "/status/404: answered with status 404; 200 to 299 is expected"},
 		{Check{Port: port, Path: "/status/503"}, "/status/503: answered with status 503;"},
-		{Check{Port: deaf}, fmt.Sprintf("TCP connection to localhost:%d: connection refused, nothing listens there", deaf)},
+		{Check{Port: deaf}, fmt.Sprintf("TCP connection to localhost:%d: connection refused, nothing is listening", deaf)},
 		{Check{Port: deaf, Path: "/health?token=secret"},
-			fmt.Sprintf("GET http://localhost:%d/health: connection refused, nothing listens there", deaf)},
+			fmt.Sprintf("GET http://localhost:%d/health: connection refused, nothing is listening", deaf)},
 		{Check{Host: "127.0.0.1", Port: port}, ""},
 		{Check{Host: "127.0.0.1", Port: port, Path: "/status/204"}, ""},
 		{Check{Host: "127.0.0.1", Port: deaf}, fmt.Sprintf("TCP connection to 127.0.0.1:%d: connection refused", deaf)},

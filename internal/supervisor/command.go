@@ -45,7 +45,7 @@ func lookPath(file, dir string, env []string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no program named %q in PATH %q: install it, or give its full path", file, search)
+	return "", fmt.Errorf("program %q not found in PATH %q: install it, or use its full path", file, search)
 }
 
 func executable(path string) error {
@@ -191,9 +191,9 @@ func (p *Process) isExpanded(word string) bool {
 
 func (p *Process) noFile(name string) string {
 	if filepath.IsAbs(name) || p.Dir == "" {
-		return "there is no file " + name
+		return "file not found: " + name
 	}
-	return "there is no file " + name + " in " + p.Dir
+	return "file not found: " + name + " in " + p.Dir
 }
 
 // scriptOf returns the file among an interpreter's arguments; "" if preceding options make that uncertain.

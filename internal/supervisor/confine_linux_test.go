@@ -30,7 +30,7 @@ func outputOf(t *testing.T, p Process) []string {
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root may change the user")
+		t.Skip("SKIPPED: only root can change the user")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestUnprivilegedStartIsExplained(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("it says %q", lines)
 	}
-	for i, want := range []string{"only root may change the user", "setting the limit nofile to unlimited: only root",
+	for i, want := range []string{"only root can change the user", "setting the limit nofile to unlimited: only root",
 		"exit status 5"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("error %q, want %q in it", lines[i], want)
@@ -150,12 +150,12 @@ func TestUnprivilegedStartIsExplained(t *testing.T) {
 func TestIdentityErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"no-such-user-here":   "there is no user named no-such-user-here",
-		"54321":               "write uid:gid, for example 54321:54321",
-		":5":                  "write a name, a number, or uid:gid",
-		"root:":               "write a name, a number, or uid:gid",
-		"0:no-such-group-xyz": "there is no group named no-such-group-xyz",
-		"99999999999:1":       "there is no user named 99999999999",
+		"no-such-user-here":   "user no-such-user-here not found",
+		"54321":               "use uid:gid, for example 54321:54321",
+		":5":                  "use a name, a number, or uid:gid",
+		"root:":               "use a name, a number, or uid:gid",
+		"0:no-such-group-xyz": "group no-such-group-xyz not found",
+		"99999999999:1":       "user 99999999999 not found",
 	} {
 		if _, err := identityOf(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("identityOf(%q) = %v, want %q", text, err, want)
@@ -221,11 +221,11 @@ func TestLimitErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, value, want string }{
 		{"files", "1", "unknown limit: use as, core, cpu"},
-		{"nofile", "many", "write a whole number or unlimited"},
-		{"nofile", "-1", "write a whole number or unlimited"},
+		{"nofile", "many", "use a whole number or unlimited"},
+		{"nofile", "-1", "use a whole number or unlimited"},
 		{"nofile", "1:x", "nofile=1024:unlimited"},
-		{"nofile", "9:8", "cannot be above the second"},
-		{"nofile", "unlimited:8", "cannot be above the second"},
+		{"nofile", "9:8", "cannot be above the hard limit"},
+		{"nofile", "unlimited:8", "cannot be above the hard limit"},
 	} {
 		_, err := New([]Process{{Name: "w", Shell: "true", Limits: map[string]string{tt.name: tt.value}}}, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), "process w: limit "+tt.name) ||

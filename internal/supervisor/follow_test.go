@@ -68,7 +68,7 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		if st := s.Status()[0]; st.State != Failed || s.Ready() ||
-			!strings.HasPrefix(st.Reason, "web failed 2 times in 5m0s and is tried again every 1m0s") {
+			!strings.HasPrefix(st.Reason, "web failed 2 times in 5m0s and is retried every 1m0s") {
 			t.Errorf("status %+v, want failed", st)
 		}
 		if open, reason := s.gateNow(); open || !strings.HasPrefix(reason, "web failed 2 times") {
@@ -89,7 +89,7 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 		}
 		want := []string{
 			"0s web restarts in 500ms, failure 1/1",
-			"500ms gave up: web failed 2 times in 5m0s and is tried again every 1m0s; last: exit status 1 after 0s",
+			"500ms gave up: web failed 2 times in 5m0s and is retried every 1m0s; last: exit status 1 after 0s",
 			"500ms web restarts in 1m0s, failure 2/1", "500ms which is a trial",
 			"1m0.5s web restarts in 1m0s, failure 2/1", "1m0.5s which is a trial",
 			"2m0.5s web restarts in 1m0s, failure 2/1", "2m0.5s which is a trial",

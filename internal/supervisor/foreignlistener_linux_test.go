@@ -33,7 +33,7 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 				strings.Contains(e.Reason, "(pid "+strconv.Itoa(os.Getpid())+")") {
 				break
 			}
-			if !strings.Contains(e.Reason, "nothing listens") && !strings.Contains(e.Reason, "already in use") {
+			if !strings.Contains(e.Reason, "nothing is listening") && !strings.Contains(e.Reason, "already in use") {
 				t.Errorf("reason %q", e.Reason)
 			}
 		}

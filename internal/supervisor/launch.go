@@ -25,7 +25,7 @@ type launchSpec struct {
 
 func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
+		return nil, fmt.Errorf("cannot enter its working directory %s", p.Dir)
 	}
 	path, argv, err := commandOf(p)
 	if err != nil {
@@ -137,8 +137,8 @@ func (o *launchSpec) explain(err error) error {
 	case o.user.credential() == nil:
 		return fmt.Errorf("running %s: %w", o.path, err)
 	case errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("running %s as %s: %w: only root may change the user: start this program as root, or as that "+
-			"user and leave the user out", o.path, o.process.User, err)
+		return fmt.Errorf("running %s as %s: %w: only root can change the user: start this program as root, or as "+
+			"that user without the user option", o.path, o.process.User, err)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path,
 			o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))

@@ -34,12 +34,11 @@ func parseLimits(limits map[string]string) ([]rlimit, error) {
 		soft, err := parseLimit(softText)
 		hard, err2 := parseLimit(hardText)
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("limit %s=%s: write a whole number or unlimited, or both limits as soft:hard, for example "+
-				"%s=1024 or %s=1024:unlimited", name, limits[name], name, name)
+			return nil, fmt.Errorf("limit %s=%s: use a whole number or unlimited, or both limits as soft:hard, for "+
+				"example %s=1024 or %s=1024:unlimited", name, limits[name], name, name)
 		}
 		if soft > hard {
-			return nil, fmt.Errorf("limit %s=%s: the first, which counts, cannot be above the second, up to which a program "+
-				"may raise it", name, limits[name])
+			return nil, fmt.Errorf("limit %s=%s: the soft limit cannot be above the hard limit", name, limits[name])
 		}
 
 		parsed = append(parsed, rlimit{name, soft, hard})
@@ -57,7 +56,7 @@ func parseLimit(text string) (uint64, error) {
 func limitNameError(name string) error {
 	known := slices.Sorted(maps.Keys(limitNumbers()))
 	if len(known) == 0 {
-		return fmt.Errorf("limit %s: limits can be set on Linux only: leave them out here", name)
+		return fmt.Errorf("limit %s: limits are only supported on Linux: remove them here", name)
 	}
 	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
@@ -84,7 +83,7 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	}
 	inside, pipe, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making a pipe: %w", err)
+		return nil, fmt.Errorf("creating a pipe: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{inside}
 	cmd.Args = slices.Concat([]string{"sh", "-c", barrierScript, "sh", cmd.Path}, cmd.Args[1:])

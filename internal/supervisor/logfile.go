@@ -42,11 +42,11 @@ type logFile struct {
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening the log file: %w: choose a path in a folder that exists and may be written to", err)
+		return fmt.Errorf("opening the log file: %w: choose a writable path in an existing folder", err)
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file: choose another path")
+		err = errors.New("not a regular file: choose another path")
 	}
 	if err != nil {
 		_ = file.Close()
@@ -138,7 +138,7 @@ type LogFolder struct {
 // NewLogFolder returns a LogFolder in dir. It creates dir, for the owner only, if it does not exist.
 func NewLogFolder(dir string) (*LogFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the log folder: %w: choose a folder that may be written to", err)
+		return nil, fmt.Errorf("creating the log folder: %w: choose a writable folder", err)
 	}
 	return &LogFolder{dir: dir, files: map[string]*logFile{}}, nil
 }

@@ -20,16 +20,16 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"./run":                       "",
-		"./missing":                   "there is no file ./missing in DIR",
-		"./missing --port 1 'a b'":    "there is no file ./missing in DIR",
-		"/no/such/program":            "there is no file /no/such/program",
+		"./missing":                   "file not found: ./missing in DIR",
+		"./missing --port 1 'a b'":    "file not found: ./missing in DIR",
+		"/no/such/program":            "file not found: /no/such/program",
 		"./plain":                     "DIR/plain is not an executable file: try chmod +x",
-		"no-such-program x":           `no program named "no-such-program" in PATH "DIR": install it, or give its full path`,
+		"no-such-program x":           `program "no-such-program" not found in PATH "DIR": install it, or use its full path`,
 		"python3 app.py":              "",
-		"python3 gone.py":             "there is no file gone.py in DIR",
-		"exec python3 -u gone.py arg": "there is no file gone.py in DIR",
-		"python3 sub/gone.py --x":     "there is no file sub/gone.py in DIR",
-		"python3 /no/such.py":         "there is no file /no/such.py",
+		"python3 gone.py":             "file not found: gone.py in DIR",
+		"exec python3 -u gone.py arg": "file not found: gone.py in DIR",
+		"python3 sub/gone.py --x":     "file not found: sub/gone.py in DIR",
+		"python3 /no/such.py":         "file not found: /no/such.py",
 		"python3":                     "",
 		"python3 -m http.server":      "",
 		"python3 -c gone.py":          "",
@@ -54,7 +54,7 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 		}
 	}
 	argv := &Process{Name: "web", Argv: []string{"python3", "$gone.py"}, Env: []string{"PATH=" + dir}}
-	if got := argv.missing(1); got != "there is no file $gone.py" {
+	if got := argv.missing(1); got != "file not found: $gone.py" {
 		t.Errorf("without a shell: %q", got)
 	}
 	for arguments, want := range map[string]string{
@@ -73,7 +73,7 @@ func TestMissingFilesAreNotWaitedFor(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 2}})
 		s := m.supervisor(Options{}, Process{Name: "w", Shell: "sh gone.sh", Dir: "/no/such", Env: []string{"PATH=/bin"}})
 		err := s.Run(t.Context())
-		if want := "w failed and is not started again: exit status 2: there is no file gone.sh in /no/such"; err == nil ||
+		if want := "w failed and is not restarted: exit status 2: file not found: gone.sh in /no/such"; err == nil ||
 			err.Error() != want {
 			t.Errorf("Run: %v, want %s", err, want)
 		}

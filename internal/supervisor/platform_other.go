@@ -55,7 +55,7 @@ func (g *osGroup) empty() bool {
 func limitNumbers() map[string]int { return nil }
 
 // setLimit is never called, because no limit has a name.
-func setLimit(int, rlimit, *identity) error { return errors.New("limits can be set on Linux only") }
+func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
 // There is no portable way to measure usage.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }

@@ -28,7 +28,7 @@ func FreePort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("100 ports from %d to %d were tried: none is free",
+	return 0, fmt.Errorf("no free port among the 100 tried from %d to %d",
 		firstFreePort, lastFreePort)
 }
 
@@ -43,12 +43,11 @@ type PortError struct {
 // Error returns the holder and advice.
 func (e *PortError) Error() string {
 	if e.Holder == "" {
-		return fmt.Sprintf("port %d, where %s is to listen, is already in use by another program: stop that program, or "+
-			"choose another port",
+		return fmt.Sprintf("port %d of %s is already in use by another program: stop that program, or choose another "+
+			"port",
 			e.Port, e.Process)
 	}
-	return fmt.Sprintf("port %d, where %s is to listen, is already in use by %s: stop that program, or choose another "+
-		"port",
+	return fmt.Sprintf("port %d of %s is already in use by %s: stop that program, or choose another port",
 		e.Port, e.Process, e.Holder)
 }
 

@@ -30,9 +30,9 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 		want string
 	}{
 		{PortError{"web", 5000, "nginx (pid 7)"},
-			"port 5000, where web is to listen, is already in use by nginx (pid 7): stop that program, or choose another port"},
+			"port 5000 of web is already in use by nginx (pid 7): stop that program, or choose another port"},
 		{PortError{"web", 5000, ""},
-			"port 5000, where web is to listen, is already in use by another program: stop that program, or choose another " +
+			"port 5000 of web is already in use by another program: stop that program, or choose another " +
 				"port"},
 	}
 	for _, tt := range tests {

@@ -56,15 +56,15 @@ func (p *Process) check() Check {
 func (p *Process) validate() error {
 	switch {
 	case !validName(p.Name):
-		return fmt.Errorf("process name %q: use 1 to 64 of A-Z a-z 0-9 _ and -", p.Name)
+		return fmt.Errorf("invalid process name %q: use 1 to 64 of A-Z a-z 0-9 _ and -", p.Name)
 	case p.Shell == "" && len(p.Argv) == 0:
-		return fmt.Errorf("process %s: nothing to run: give a command", p.Name)
+		return fmt.Errorf("process %s has no command", p.Name)
 	case p.Shell != "" && len(p.Argv) > 0:
-		return fmt.Errorf("process %s: has both a shell line and arguments: give only one of them", p.Name)
+		return fmt.Errorf("process %s has both a shell line and arguments: use only one of them", p.Name)
 	case len(p.Argv) > 0 && p.Argv[0] == "":
-		return fmt.Errorf("process %s: the program's name is empty", p.Name)
+		return fmt.Errorf("process %s has an empty program name", p.Name)
 	case p.Port < 0 || p.Port > 65535:
-		return fmt.Errorf("process %s: port %d: use 1 to 65535, or 0 for a process that does not listen", p.Name, p.Port)
+		return fmt.Errorf("process %s: invalid port %d: use 1 to 65535, or 0 for a process that does not listen", p.Name, p.Port)
 	}
 
 	if strings.ContainsRune(p.Shell+strings.Join(p.Argv, ""), 0) {
@@ -92,11 +92,10 @@ func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("process %s: entry %d of the environment has no name: write NAME=value", p.Name, i+1)
+			return fmt.Errorf("process %s: entry %d of the environment has no name: use NAME=value", p.Name, i+1)
 		}
 		if strings.ContainsRune(entry, 0) {
-			return fmt.Errorf("process %s: the variable %q contains a NUL byte, which environment variables cannot "+
-				"contain", p.Name, name)
+			return fmt.Errorf("process %s: the variable %q contains a NUL byte", p.Name, name)
 		}
 	}
 	return nil
@@ -113,11 +112,11 @@ func validateAll(procs []Process) error {
 			return err
 		}
 		if names[p.Name] {
-			return fmt.Errorf("two processes are called %s: give each its own name", p.Name)
+			return fmt.Errorf("duplicate process name %s: give each its own name", p.Name)
 		}
 		names[p.Name] = true
 		if other := ports[p.Port]; p.Port != 0 && other != "" {
-			return fmt.Errorf("processes %s and %s both want port %d: give each its own", other, p.Name, p.Port)
+			return fmt.Errorf("processes %s and %s have the same port %d: give each its own", other, p.Name, p.Port)
 		}
 		ports[p.Port] = p.Name
 	}

@@ -129,7 +129,7 @@ func (l *processLoop) start(life int) (*child, error) {
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
-	why, asked := " ended", false
+	why, asked := " exited", false
 	select {
 	case <-c.exited:
 	case <-l.stop.Done():
@@ -187,7 +187,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	case <-c.exited:
 		return false
 	case <-killAt:
-		l.killGroup(c, "it did not end within "+l.opts.Grace.String())
+		l.killGroup(c, "it did not exit within "+l.opts.Grace.String())
 	case <-l.kill.Done():
 		l.killGroup(c, "the stop did not wait for it")
 	}
@@ -198,16 +198,16 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 // clearGroup stops descendants. If they were already asked to exit, they have until killAt.
 func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
-		killAt = l.terminate(c, "others that it started have not ended")
+		killAt = l.terminate(c, "processes that it started are still running")
 	}
 	for !c.group.empty() {
 		select {
 		case <-time.After(survivorInterval):
 			continue
 		case <-killAt:
-			l.killGroup(c, "others that it started did not end within "+l.opts.Grace.String())
+			l.killGroup(c, "processes that it started did not exit within "+l.opts.Grace.String())
 		case <-l.kill.Done():
-			l.killGroup(c, "the stop could not wait for others that it started")
+			l.killGroup(c, "the stop could not wait for processes that it started")
 		}
 		awaitEmpty(c.group)
 		return

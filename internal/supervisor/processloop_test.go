@@ -89,7 +89,7 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 			1s not ready: clock is being stopped
 			1s -> terminated
 			8s -> killed
-			8s clock killed, pid 101: it did not end within 7s
+			8s clock killed, pid 101: it did not exit within 7s
 			8.005s clock exited, pid 101, killed by SIGKILL after 8s`)
 	})
 }
@@ -129,7 +129,7 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
-		if st := s.Status()[0]; st.State != Ending || st.Reason != "others that it started have not ended" {
+		if st := s.Status()[0]; st.State != Ending || st.Reason != "processes that it started are still running" {
 			t.Errorf("status while others live: %+v", st)
 		}
 		time.Sleep(20 * time.Second)
@@ -140,10 +140,10 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 			0s w started, pid 101
 			0s gate open
 			0s w ready after 0s
-			1s not ready: w ended
+			1s not ready: w exited
 			1s -> terminated
 			11s -> killed
-			11s w killed, pid 101: others that it started did not end within 10s
+			11s w killed, pid 101: processes that it started did not exit within 10s
 			11.005s w exited, pid 101, exit status 3 after 1s
 			11.005s w restarts in 500ms, failure 1/10
 			11.505s w started, pid 102
@@ -224,7 +224,7 @@ func TestCrashLoopGivesUp(t *testing.T) {
 		if !errors.As(err, &failed) || failed.Failures != 4 || failed.Process != "web" {
 			t.Fatalf("Run = %v, want a FailedError after 4 failures", err)
 		}
-		if want := "web failed 4 times in 5m0s and is not started again; last: exit status 1 after 0s"; err.Error() != want {
+		if want := "web failed 4 times in 5m0s and is not restarted; last: exit status 1 after 0s"; err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
 		}
 		m.wantTranscript(`
@@ -239,7 +239,7 @@ func TestCrashLoopGivesUp(t *testing.T) {
 			1.5s web restarts in 2s, failure 3/3
 			3.5s web started, pid 104
 			3.5s web exited, pid 104, exit status 1 after 0s
-			3.5s gave up: web failed 4 times in 5m0s and is not started again; last: exit status 1 after 0s`)
+			3.5s gave up: web failed 4 times in 5m0s and is not restarted; last: exit status 1 after 0s`)
 		if st := s.Status()[0]; st.State != Stopped || st.Restarts != 3 || st.PID != 0 || st.LastExit.Code != 1 {
 			t.Errorf("status %+v, want stopped after 3 restarts", st)
 		}
@@ -283,7 +283,7 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 127}})
 		err := m.supervisor(Options{}, web()).Run(t.Context())
-		if want := `web failed and is not started again: exit status 127: no program named "app" in PATH`; err == nil ||
+		if want := `web failed and is not restarted: exit status 127: program "app" not found in PATH`; err == nil ||
 			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -371,11 +371,11 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 			0s w started, pid 101
 			0s gate open
 			0s w ready after 0s
-			1s not ready: w ended
+			1s not ready: w exited
 			1s w ended, pid 101
 			1s -> terminated
 			11s -> killed
-			11s w killed, pid 101: others that it started did not end within 10s
+			11s w killed, pid 101: processes that it started did not exit within 10s
 			11.005s w exited, pid 101, exit status 9 after 1s
 			11.005s is it excused?
 			11.005s w restarts in 500ms, failure 0/10

@@ -92,7 +92,7 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 		for _, g := range children {
 			g.awaitGone()
 		}
-		if len(r.killed) != 1 || !strings.HasPrefix(r.killed[0].Reason, "others that it started did not end within") {
+		if len(r.killed) != 1 || !strings.HasPrefix(r.killed[0].Reason, "processes that it started did not exit within") {
 			t.Errorf("killed %v, want the daemons to be killed for themselves", r.killed)
 		}
 		second.answers()

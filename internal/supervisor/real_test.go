@@ -358,14 +358,14 @@ func TestRealMissingPrograms(t *testing.T) {
 		want string
 	}{
 		{"program", Process{Argv: []string{"no-such-program-here"}},
-			`process w: no program named "no-such-program-here" in PATH`},
+			`process w: program "no-such-program-here" not found in PATH`},
 		{"shell line", Process{Shell: "no-such-program-here --flag"},
-			`exit status 127: no program named "no-such-program-here" in PATH`},
+			`exit status 127: program "no-such-program-here" not found in PATH`},
 		{"not executable", Process{Shell: "/etc/passwd"},
 			"exit status 126: /etc/passwd is not an executable file: try chmod +x"},
 		{"part of a shell line", Process{Shell: "true && no-such-program-here"}, "exit status 127 (command not found)"},
 		{"folder", Process{Shell: "true", Dir: "/no/such/folder"},
-			"process w: its working directory /no/such/folder is not a folder that can be entered"},
+			"process w: cannot enter its working directory /no/such/folder"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

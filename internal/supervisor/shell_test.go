@@ -124,11 +124,11 @@ func TestLookPath(t *testing.T) {
 		{"app", dir, filepath.Join(second, "app"), ""},
 		{"./second/app", dir, "./second/app", ""},
 		{filepath.Join(second, "app"), "/", filepath.Join(second, "app"), ""},
-		{"data", dir, "", "no program named"},
-		{"folder", dir, "", "no program named"},
+		{"data", dir, "", "program"},
+		{"folder", dir, "", "program"},
 		{"./first/data", dir, "", "chmod +x"},
 		{"./none", dir, "", "no such file"},
-		{"none", first, "", "give its full path"},
+		{"none", first, "", "use its full path"},
 	}
 	for _, tt := range tests {
 		got, err := lookPath(tt.file, tt.dir, env)

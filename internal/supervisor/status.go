@@ -78,7 +78,7 @@ func (e Exit) String() string {
 	case e.Missing != "":
 		return fmt.Sprintf("exit status %d: %s", e.Code, e.Missing)
 	case e.Daemonized:
-		return "exit status 0 (what it started goes on: run it in the foreground, not as a daemon)"
+		return "exit status 0 (its child processes are still running: run it in the foreground, not as a daemon)"
 	case e.Code == 126:
 		return "exit status 126 (the command cannot be executed)"
 	case e.Code == 127:
@@ -128,9 +128,9 @@ type FailedError struct {
 
 // Error returns the process, the count and the last failure.
 func (e *FailedError) Error() string {
-	prospect := "is not started again"
+	prospect := "is not restarted"
 	if e.RetryAfter > 0 {
-		prospect = "is tried again every " + e.RetryAfter.String()
+		prospect = "is retried every " + e.RetryAfter.String()
 	}
 	if e.Failures == 1 {
 		return fmt.Sprintf("%s failed and %s: %s", e.Process, prospect, e.Last)

@@ -150,7 +150,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 			alive = append(alive, fmt.Sprintf("%s (pid %d)", st.Name, st.PID))
 		}
 	}
-	return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(alive, ", "))
+	return fmt.Errorf("still running %s after KILL: %s", killWait, strings.Join(alive, ", "))
 }
 
 var errStopped = errors.New("the processes are being stopped")
@@ -163,7 +163,7 @@ func (s *Supervisor) Restart(ctx context.Context, process string) error {
 			return l.requestRestart(ctx, s.done)
 		}
 	}
-	return fmt.Errorf("there is no process %q", process)
+	return fmt.Errorf("process %q not found", process)
 }
 
 // Status returns snapshots in the order of New.

@@ -43,8 +43,8 @@ func TestGateFollowsReadiness(t *testing.T) {
 			28.1s web not ready after 16s: nothing listens
 			37.1s gate open
 			37.1s web ready after 25s
-			50s gate closed: web ended
-			50s not ready: web ended
+			50s gate closed: web exited
+			50s not ready: web exited
 			50s web exited, pid 101, exit status 9 after 50s
 			50s web restarts in 500ms, failure 1/10
 			50.5s web started, pid 102

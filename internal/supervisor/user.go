@@ -28,7 +28,7 @@ func identityOf(text string) (*identity, error) {
 	}
 	who, group, hasGroup := strings.Cut(text, ":")
 	if who == "" || hasGroup && group == "" {
-		return nil, fmt.Errorf("user %q: write a name, a number, or uid:gid, for example nobody or 1000:1000", text)
+		return nil, fmt.Errorf("invalid user %q: use a name, a number, or uid:gid, for example nobody or 1000:1000", text)
 	}
 
 	id := &identity{}
@@ -39,9 +39,9 @@ func identityOf(text string) (*identity, error) {
 			return nil, fmt.Errorf("user %q: %w", text, err)
 		}
 	case !isNumber(who):
-		return nil, fmt.Errorf("user %q: there is no user named %s on this machine: create it, or write uid:gid", text, who)
+		return nil, fmt.Errorf("user %q: user %s not found on this machine: create it, or use uid:gid", text, who)
 	case !hasGroup:
-		return nil, fmt.Errorf("user %q: no user has the number %s, so that its group is not known: write uid:gid, for "+
+		return nil, fmt.Errorf("user %q: no user has the number %s, so its group is unknown: use uid:gid, for "+
 			"example %s:%s", text, who, who, who)
 	default:
 		id.uid = number(who)
@@ -95,7 +95,7 @@ func lookupGroup(group string) (uint32, error) {
 	}
 	entry, err := user.LookupGroup(group)
 	if err != nil {
-		return 0, fmt.Errorf("there is no group named %s on this machine: create it, or write its number", group)
+		return 0, fmt.Errorf("group %s not found on this machine: create it, or use its number", group)
 	}
 	return number(entry.Gid), nil
 }

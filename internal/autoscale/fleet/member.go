@@ -181,13 +181,13 @@ func (m *member) keep(self identity, err error) (settled, isNew bool) {
 func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	switch {
 	case isNew && settled && m.opts.Group == "":
-		m.opts.Log.Info("instances are not counted: the backlog is published as a whole", "reason", err)
+		m.opts.Log.Info("instances not counted, the total backlog is published", "reason", err)
 	case isNew:
 		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
 			"termination are off", "err", err)
 	case err == nil && self.hook == "":
 		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
-			"hint", "without it, an instance that is terminated has no more time to finish its work than its shutdown takes")
+			"hint", "without it, a terminated instance has no time beyond its shutdown to finish its work")
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCountOutsideOfGroups(t *testing.T) {
 	}
 	learn(none)
 	for _, once := range []string{"level=WARN msg=\"instance not found in any Auto Scaling group",
-		"level=INFO msg=\"instances are not counted"} {
+		"level=INFO msg=\"instances not counted"} {
 		if n := strings.Count(log.String(), once); n != 1 {
 			t.Errorf("the log is %s, want each reason once", log.String())
 		}

@@ -25,9 +25,9 @@ func OneApp(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case dirs > 1:
-		return fmt.Errorf("%s takes one folder or archive, not %q; a command to run goes after --", cmd.Name(), args[:dirs])
+		return fmt.Errorf("%s takes one folder or archive, not %q; put a command to run after --", cmd.Name(), args[:dirs])
 	case dash == len(args):
-		return errors.New("no command follows the two dashes")
+		return errors.New("no command after --")
 	}
 	return nil
 }
@@ -104,13 +104,13 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 
 	here := ""
 	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
-		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
+		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes a Procfile for it"
 	}
 
-	return opts, Usagef("there is no app to deliver to").Hint(here,
+	return opts, Usagef("no app to deliver to").Hint(here,
 		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
-		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
-		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
+		"or the URL of a running app: tendril up --target http://127.0.0.1:8080/",
+		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
 // withDefault adds the process that Elastic Beanstalk's platform would run without a Procfile, with a notice. It
@@ -120,7 +120,7 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 		return b
 	}
 	d := b.Default
-	c.PrintErrf("no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
+	c.PrintErrf("no Procfile: running %s, the default of Elastic Beanstalk's %s platform for %s\n",
 		Plain(d.Process.Command), d.Platform, d.File)
 	return b.WithDefault()
 }
@@ -172,8 +172,8 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app is not running from this " +
-				"folder", Hint: "give --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
+			c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is ignored because the app does " +
+				"not run from this folder", Hint: "add --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
 		}
 		return nil, nil
 	}
@@ -195,7 +195,7 @@ func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	var wrong *trust.Error
 	if err := b.Trusted(); errors.As(err, &wrong) {
 		return nil, Usagef("the working folder is not trusted: %w", wrong).Hint("type '"+wrong.Fix+"'",
-			"or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
+			"or name the folder if you trust it: tendril "+cmd.Name()+" .")
 	} else if err != nil {
 		return nil, err
 	}

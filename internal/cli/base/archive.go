@@ -21,7 +21,7 @@ import (
 func OpenBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Usagef("there is no folder %s", dir).
+		return nil, Usagef("folder %s not found", dir).
 			Hint("name the folder of the app and its Procfile, or a zip archive of its content")
 	} else if err != nil {
 		return nil, Fail(ExitUsage, err)
@@ -80,7 +80,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 
 	folder, err := os.MkdirTemp("", "tendril-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
+		return nil, fmt.Errorf("creating a folder to unpack %s: %w", path, err)
 	}
 	c.AtEnd(func() { _ = os.RemoveAll(folder) })
 

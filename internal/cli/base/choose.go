@@ -26,7 +26,7 @@ func AddDataDir(cmd *cobra.Command) {
 // AddEnvironment adds the flag -e, which selects an environment by name.
 func AddEnvironment(cmd *cobra.Command) {
 	cmd.Flags().StringP("environment", "e", "",
-		"Environment to ask (default: that of the working folder, else the only one that runs).")
+		"Environment (default: the one of the working folder, else the only one running).")
 }
 
 // DataDir returns the data directory of the selected environment: the named one, else the one of the working folder,
@@ -93,7 +93,7 @@ func chooseNamed(name string, dirs []string) (string, error) {
 		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
 	}
 
-	return "", NotFoundf("there is no environment %q", name).Hint(hint)
+	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
 // chooseRunning returns the data directory of the environment named in the settings, running or not; else of the one
@@ -119,7 +119,7 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 		for _, f := range containing {
 			names = append(names, f.Environment)
 		}
-		return "", Usagef("%d environments run in %s: %s", len(containing), containing[0].Folder,
+		return "", Usagef("%d environments are running in %s: %s", len(containing), containing[0].Folder,
 			strings.Join(names, ", ")).Hint(chooseHint(containing))
 	}
 
@@ -131,7 +131,7 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
 	}
-	return "", Usagef("%d environments run, and none of them is in this folder: %s", len(running),
+	return "", Usagef("%d environments are running, none of them in this folder: %s", len(running),
 		strings.Join(names, ", ")).Hint(chooseHint(running))
 }
 

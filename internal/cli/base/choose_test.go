@@ -30,8 +30,8 @@ func TestChooseRunning(t *testing.T) {
 		"the deepest folder in any order": {here: "/srv/apps/orders", running: []api.Found{orders, apps}, want: "/data/orders"},
 		"a named one outranks the folder": {flags: map[string]string{"name": "reports"}, here: "/srv/apps", running: []api.Found{apps, reports}, want: "/data/reports"},
 		"a named one that does not run":   {flags: map[string]string{"name": "gone"}, here: "/srv/apps", running: []api.Found{apps}, want: "/data/settings"},
-		"several elsewhere":               {here: "/tmp", running: []api.Found{apps, reports}, refused: "2 environments run, and none of them is in this folder: apps (/srv/apps), reports"},
-		"several in one folder":           {here: "/srv/apps/orders/deep", running: []api.Found{apps, orders, second, reports}, refused: "2 environments run in /srv/apps/orders: orders, second"},
+		"several elsewhere":               {here: "/tmp", running: []api.Found{apps, reports}, refused: "2 environments are running, none of them in this folder: apps (/srv/apps), reports"},
+		"several in one folder":           {here: "/srv/apps/orders/deep", running: []api.Found{apps, orders, second, reports}, refused: "2 environments are running in /srv/apps/orders: orders, second"},
 		"several below do not matter":     {here: "/srv/apps", running: []api.Found{apps, orders, second}, want: "/data/apps"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 	if !c.TtyIn {
 		return Usagef("this would %s, which cannot be undone", act).Hint("add --yes to confirm")
 	}
-	c.PrintErrf("This will %s. It cannot be undone.\nType %s to go on: ", act, word)
+	c.PrintErrf("This will %s. It cannot be undone.\nType %s to confirm: ", act, word)
 	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if err != nil && line == "" || strings.TrimSpace(line) != word {
 		return Fail(ExitFailed, errors.New("nothing was changed: the answer was not "+word))
@@ -168,7 +168,7 @@ func (c *CLI) Agree(question string, yes bool) error {
 		return nil
 	}
 	if !c.TtyIn {
-		return Usagef("nothing was changed: nobody is here to confirm it").Hint("add --yes to confirm")
+		return Usagef("nothing was changed: no terminal to confirm on").Hint("add --yes to confirm")
 	}
 	c.PrintErrf("%s [y/N] ", Plain(question))
 	line, err := bufio.NewReader(c.In).ReadString('\n')

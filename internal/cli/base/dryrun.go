@@ -51,7 +51,7 @@ func Changes(c *CLI, cmd *cobra.Command,
 
 // AddDryRun adds the flag only, for commands that print their own preview.
 func AddDryRun(cmd *cobra.Command) {
-	cmd.Flags().Bool(DryRunFlag, false, "Print what would be done, and change nothing.")
+	cmd.Flags().Bool(DryRunFlag, false, "Print the steps without changing anything.")
 }
 
 // IsDryRun reports whether --dry-run is set.

@@ -40,7 +40,7 @@ type ExitError struct {
 
 // errReaderGone ends a command silently, like SIGPIPE.
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
-	err: errors.New("the reader of the output is gone")}
+	err: errors.New("output closed by its reader")}
 
 // WorthSaying removes errReaderGone from an error; it returns nil if nothing is left.
 func WorthSaying(err error) error {

@@ -32,17 +32,17 @@ func TestWorthSaying(t *testing.T) {
 func TestAdviceIsCutOffTheText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]string{
-		"--listen 127.0.0.1:1: the port is in use; stop what listens there, or give another port (0 takes any free one)": {
+		"--listen 127.0.0.1:1: the port is in use; stop the process that listens on it, or use another port (0 selects a free one)": {
 			"--listen 127.0.0.1:1: the port is in use",
-			"stop what listens there, or give another port (0 takes any free one)"},
+			"stop the process that listens on it, or use another port (0 selects a free one)"},
 		"app has no Procfile with a process: write one with the line \"web: COMMAND\"": {
 			"app has no Procfile with a process", "write one with the line \"web: COMMAND\""},
-		"no program named \"x\" in PATH \"/bin\": install it, or give its full path": {
-			"no program named \"x\" in PATH \"/bin\"", "install it, or give its full path"},
-		"\"a b\" is not a queue; or give a URL":            {"\"a b\" is not a queue", "give a URL"},
-		"reading: use of closed network connection":        {"reading: use of closed network connection", ""},
-		"deadline: soon is not a duration; allowed: 0s":    {"deadline: soon is not a duration; allowed: 0s", ""},
-		"the deployment failed; the old version serves on": {"the deployment failed; the old version serves on", ""},
+		"program \"x\" not found in PATH \"/bin\": install it, or use its full path": {
+			"program \"x\" not found in PATH \"/bin\"", "install it, or use its full path"},
+		"\"a b\" is not a queue; or give a URL":                 {"\"a b\" is not a queue", "give a URL"},
+		"reading: use of closed network connection":             {"reading: use of closed network connection", ""},
+		"deadline: soon is not a duration; allowed: 0s":         {"deadline: soon is not a duration; allowed: 0s", ""},
+		"the deployment failed; the previous version serves on": {"the deployment failed; the previous version serves on", ""},
 	} {
 		if wrong, advice := cutAdvice(text); wrong != want[0] || advice != want[1] {
 			t.Errorf("%q is %q and %q", text, wrong, advice)

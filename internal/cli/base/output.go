@@ -43,7 +43,7 @@ func (f *Format) Type() string { return "format" }
 // Set parses the flag.
 func (f *Format) Set(text string) error {
 	if !slices.Contains(Formats, text) {
-		return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
+		return fmt.Errorf("invalid output format %q: use table, json, yaml or name", text)
 	}
 	*f = Format(text)
 	return nil

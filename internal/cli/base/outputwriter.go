@@ -42,7 +42,7 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && os.SameFile(fi, gi)
 }
 
-const unreadMessage = "log lines dropped, output was not read"
+const unreadMessage = "log lines dropped, output not read"
 
 func reportJSON(w io.Writer, lines int) {
 	slog.New(slog.NewJSONHandler(w, nil)).Warn(unreadMessage, "component", "output", "lines", lines)

@@ -114,7 +114,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 					t.Fatalf("line %d is %q", i, lines[i])
 				}
 			}
-			if want := fmt.Sprintf("dropped, output was not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
+			if want := fmt.Sprintf("dropped, output not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
 				!strings.Contains(lines[kept], want) {
 				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
 			}
@@ -214,12 +214,12 @@ func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
 	}
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" ||
 		line.Lines != 3 ||
-		line.Msg != "log lines dropped, output was not read" || strings.Count(out.String(), "\n") != 1 {
+		line.Msg != "log lines dropped, output not read" || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%q: %v", &out, err)
 	}
 	out.Reset()
 	reportPlain(&out, 1)
-	if got := out.String(); !strings.HasSuffix(got, " ! log lines dropped, output was not read  lines=1\n") {
+	if got := out.String(); !strings.HasSuffix(got, " ! log lines dropped, output not read  lines=1\n") {
 		t.Errorf("%q", got)
 	}
 }

@@ -122,7 +122,7 @@ func Explained(err error) error {
 		errors.As(err, &said)
 		return Fail(ExitNotFound, err, said.Hint)
 	case errors.Is(err, queue.ErrNoQueue):
-		return Fail(ExitNotFound, err, "'tendril queues list' shows the queues")
+		return Fail(ExitNotFound, err, "'tendril queues list' lists the queues")
 	case errors.As(err, &said):
 		return Fail(consoleExit(said), err, cmp.Or(said.Hint, refusedHint(said.Code, said.Message)))
 	case errors.As(err, &refused):
@@ -135,9 +135,10 @@ func Explained(err error) error {
 func refusedHint(code, message string) string {
 	switch {
 	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):
-		return "a message needs a body of at least one character: tendril send '{\"order\": 42}'"
+		return "a message body has at least one character: tendril send '{\"order\": 42}'"
 	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "must be shorter than"):
-		return "put the data elsewhere and send where it is; 'tendril queues show' shows the queue's MaximumMessageSize"
+		return "store the data elsewhere and send a reference; 'tendril queues show' shows the queue's " +
+			"MaximumMessageSize"
 	}
 	return ""
 }

@@ -27,8 +27,8 @@ type watch struct {
 func AddWatch(c *CLI, cmd *cobra.Command) {
 	w := &watch{cli: c, cmd: cmd, interval: time.Second}
 	once := cmd.RunE
-	watched := cmd.Flags().BoolP("watch", "w", false, "Print it again and again, until interrupted.")
-	cmd.Flags().DurationVar(&w.interval, "interval", w.interval, "Time between two looks with --watch (100ms-1h).")
+	watched := cmd.Flags().BoolP("watch", "w", false, "Refresh the output until interrupted.")
+	cmd.Flags().DurationVar(&w.interval, "interval", w.interval, "Time between refreshes with --watch (100ms-1h).")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !*watched {
 			return once(cmd, args)
@@ -164,7 +164,7 @@ func (f *watchFrame) visible(width, height int) []string {
 	}
 	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
 	if f.lost != "" {
-		footer = Stamp(f.at) + "   No answer, trying again: " + f.lost
+		footer = Stamp(f.at) + "   No answer, retrying: " + f.lost
 	}
 	if below := len(f.lines) - f.scroll - room; below > 0 {
 		footer += fmt.Sprintf("   %d more ↓", below)

@@ -30,7 +30,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	go func() { ended <- w.draw(t.Context(), p.File, p.File) }()
 	p.Await("block 1")
 	p.Await("block 2\r\n\x1b[2K\\x1b[2J")
-	p.Await("No answer, trying again: look 3 failed")
+	p.Await("No answer, retrying: look 3 failed")
 	p.Await("block 4")
 	p.Press("\x03")
 	select {

@@ -24,26 +24,27 @@ func NewDeploy(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
 		Short: "Deploy a new version of the app without downtime",
-		Long: `Replaces the running app by the one in DIR or in the archive ZIP. Hooks and build commands
-run first; then the new version starts beside the old one and gets the messages once it is
-ready, and the old one finishes its work and stops. If the new version does not become
-ready, the old one keeps running and the exit status is 1. Without an argument, DIR is the
-working folder if the environment was started in it and it says how to run the app; else
-what runs now is deployed again.
+		Long: `Replaces the running app with the one in DIR or in the archive ZIP. Hooks and build commands
+run first; then the new version starts beside the previous one and gets the messages once it is
+ready. The previous version finishes its work and stops. If the new version does not become
+ready, the previous one keeps running and the exit status is 1. Without an argument, DIR is the
+working folder if the environment was started in it and it says how to run the app; otherwise
+the running app is deployed again.
 
---abort ends the deployment that is in progress. It waits until what was started for it is
-gone; the previous version is still serving. Once the new version has the messages, it only
-ends the last hooks; 'tendril rollback' then goes back, also while old versions finish.`,
+--abort cancels the deployment in progress and waits until its processes and hooks have
+exited; the previous version keeps serving. Once the new version has the messages, --abort only
+stops the remaining hooks; 'tendril rollback' then restores the previous version, also while it
+still finishes its work.`,
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
 
 	base.AddDataDir(cmd)
-	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
+	cmd.Flags().BoolVar(&abort, "abort", false, "Abort the deployment in progress.")
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		if abort && len(args) > 0 {
-			return base.Plan{}, base.Usagef("--abort takes no folder or archive").Hint("it ends what is in progress")
+			return base.Plan{}, base.Usagef("--abort takes no folder or archive").Hint("it aborts the deployment in progress")
 		}
 
 		client, err := c.Dial(cmd)
@@ -85,8 +86,8 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	}
 	st, err := client.Status(ctx)
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
-		err = base.Conflictf("a deployment of %s is under way", base.Plain(st.Deployment.To)).
-			Hint("'tendril status' shows what is under way")
+		err = base.Conflictf("a deployment of %s is in progress", base.Plain(st.Deployment.To)).
+			Hint("'tendril status' shows its progress")
 	}
 	return all, err
 }
@@ -94,7 +95,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 func replacing(all []api.AppVersion) string {
 	for i := range all {
 		if all[i].State == api.VersionLive {
-			return fmt.Sprintf(" in the place of version %d, %s", all[i].Number, sourceText(&all[i]))
+			return fmt.Sprintf(" in place of version %d, %s", all[i].Number, sourceText(&all[i]))
 		}
 	}
 	return ""
@@ -117,7 +118,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 	return base.PlanOf(func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
-			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows what is under way")
+			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows the last deployment")
 		}
 		if err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 			return err
 		}
 		return f.Print(c, d, []string{d.From}, func() error {
-			c.PrintErrf("the deployment of %s was aborted; environment %q still runs %s\n", base.Plain(d.To),
+			c.PrintErrf("deployment of %s aborted; environment %q still runs %s\n", base.Plain(d.To),
 				client.Instance.Environment, base.Plain(d.From))
 			return nil
 		})
@@ -142,8 +143,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	done, err := followDeployment(ctx, c, client, begin)
 	switch {
 	case err != nil && errors.Is(err, context.Canceled):
-		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
-			"'tendril status' shows it")
+		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment continues"),
+			"'tendril status' shows its progress")
 	case err != nil:
 		return explainRefusal(c, err)
 	}
@@ -178,7 +179,7 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 func explainRefusal(c *base.CLI, err error) error {
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
-		c.PrintErrf("%s wrote last:\n", base.Plain(refused.Step))
+		c.PrintErrf("last output of %s:\n", base.Plain(refused.Step))
 		for _, line := range refused.Output {
 			c.PrintErrf("  | %s\n", base.Plain(line))
 		}
@@ -230,7 +231,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 func StepText(d *api.Deployment) string {
 	from, to := base.Plain(d.From), base.Plain(d.To)
 	if from == "" {
-		from = "the old version"
+		from = "the previous version"
 	}
 
 	switch d.State {
@@ -242,7 +243,7 @@ func StepText(d *api.Deployment) string {
 	case api.DeployStarting:
 		return "starting " + to + " beside " + from
 	case api.DeployFinishing:
-		text := to + " has the messages; " + from + " finishes its work"
+		text := to + " has the messages; " + from + " is finishing its work"
 		if d.Step != "" {
 			text += "; " + base.Plain(d.Step)
 		}
@@ -256,12 +257,12 @@ func StepText(d *api.Deployment) string {
 func NewReload(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Apply what changed in the settings and the app's folder",
-		Long: `Applies what changed in the settings and the app's folder, as the signal HUP does, and
-restarts only what a change affects. Paths, time limits, retries, concurrency and periodic
-tasks change at once. Changed variables restart the app, and any other change deploys its
-folder: if the new version does not become ready, the old one keeps running (exit status
-1). A file with a mistake is refused and changes nothing (exit status 2).`,
+		Short: "Apply changes to the settings and the app's folder",
+		Long: `Applies changes to the settings and the app's folder, like the signal HUP, and restarts only
+the affected parts. Paths, time limits, retries, concurrency and periodic tasks change at once.
+Changed variables restart the app; any other change redeploys its folder. If the new version does
+not become ready, the previous one keeps running (exit status 1). A file with a mistake is
+rejected and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
 
@@ -286,7 +287,7 @@ func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []string{fmt.Sprintf("read the settings and the app's folder of environment %q again", d.Environment)}
+	steps := []string{fmt.Sprintf("re-read the settings and the app's folder of environment %q", d.Environment)}
 	for _, o := range d.Changes {
 		when := "apply"
 		if o.Restart {
@@ -310,11 +311,11 @@ func reloadText(environment string, done *api.ReloadResult) string {
 	case done.File != "":
 		lines = append(lines, fmt.Sprintf("%s of %s in force", base.Plural(done.Tasks, "periodic task"), base.Plain(done.File)))
 	case len(done.Settings)+len(done.Later) == 0:
-		lines = append(lines, "the new settings leave everything as it was")
+		lines = append(lines, "the new settings change nothing")
 	}
 
 	if len(done.Settings) > 0 {
-		lines = append(lines, "changed, and in force now: "+base.Plain(strings.Join(done.Settings, ", ")))
+		lines = append(lines, "changed, in force now: "+base.Plain(strings.Join(done.Settings, ", ")))
 	}
 
 	if len(done.Later) > 0 {
@@ -327,14 +328,14 @@ func reloadText(environment string, done *api.ReloadResult) string {
 func deployedText(environment string, done *api.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
 	if done.Of != 0 {
-		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, base.Plain(done.To),
+		return fmt.Sprintf("environment %q now runs %s, version %d again, after %s", environment, base.Plain(done.To),
 			done.Of, took)
 	}
-	return fmt.Sprintf("environment %q runs %s now, after %s", environment, base.Plain(done.To), took)
+	return fmt.Sprintf("environment %q now runs %s, after %s", environment, base.Plain(done.To), took)
 }
 
 func laterText(names []string) string {
-	return "changed, for the next start: " + base.Plain(strings.Join(names, ", "))
+	return "changed at the next start: " + base.Plain(strings.Join(names, ", "))
 }
 
 // NewDrain returns the command 'tendril drain'.
@@ -342,15 +343,15 @@ func NewDrain(c *base.CLI) *cobra.Command {
 	wait := 60 * time.Second
 	cmd := &cobra.Command{
 		Use:   "drain",
-		Short: "Finish what is in flight, then stop the environment",
+		Short: "Finish the work in flight, then stop the environment",
 		Long: `Asks the environment to stop receiving, finish the work in flight and stop, and waits until
-it has stopped. The exit status is 3 if that takes longer than --wait, while the drain goes
-on, or if the environment's --shutdown-timeout returned work to its queue.`,
+it has stopped. The exit status is 3 if that takes longer than --wait while the drain continues,
+or if work was returned to its queue after --shutdown-timeout.`,
 		Args: cobra.NoArgs,
 	}
 
 	base.AddDataDir(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "Maximum wait for the stop; 0 does not wait.")
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
 		if wait < 0 {
 			return base.Plan{}, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
@@ -368,8 +369,8 @@ func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 		inWork += st.Workers[i].InWork
 		prefetched += st.Workers[i].Prefetched
 	}
-	return []string{"finish " + base.Plural(inWork, "message") + " in work, and give back " + base.Plural(prefetched, "message"),
-		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
+	return []string{"finish " + base.Plural(inWork, "message") + " in flight, and return " + base.Plural(prefetched, "message"),
+		fmt.Sprintf("stop environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
 }
 
 func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait time.Duration) error {
@@ -384,14 +385,14 @@ func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait
 	case err != nil:
 		return fmt.Errorf("draining environment %q: %w", name, err)
 	case wait == 0:
-		c.PrintErrf("environment %q drains and ends\n", name)
+		c.PrintErrf("environment %q is draining and will stop\n", name)
 		return nil
 	case !drained || !ended(ctx, client.Instance.PID, until):
-		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
-			"the drain goes on; 'tendril status' shows it")
+		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not stopped within %s", name, wait),
+			"the drain continues; 'tendril status' shows its progress")
 	}
 
-	c.PrintErrf("environment %q has drained and ended\n", name)
+	c.PrintErrf("environment %q has drained and stopped\n", name)
 	return nil
 }
 

@@ -21,10 +21,10 @@ func NewRestart(c *base.CLI) *cobra.Command {
 		Use:   "restart PROCESS",
 		Short: "Restart one process of the app",
 		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
-restarted without a gap: a new one starts beside it and gets the messages once it is ready, and the
-old one finishes its work and stops. It has another name, since both run for a while. If the new one
-does not become ready, nothing changes and the exit status is 1. A process that takes no messages
-stops first. The other processes are left alone; 'tendril deploy' restarts all of them.`,
+restarted without downtime: its replacement starts beside it under another name and gets the messages
+once it is ready; then the previous one finishes its work and stops. If the replacement does not
+become ready, nothing changes and the exit status is 1. A process that takes no messages stops first.
+The other processes keep running; 'tendril deploy' restarts all of them.`,
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -37,7 +37,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Status(ctx)
 			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
-				err = base.NotFoundf("there is no process %s", strconv.Quote(name)).Hint("'tendril status' lists them")
+				err = base.NotFoundf("process %s not found", strconv.Quote(name)).Hint("'tendril status' lists them")
 			}
 			return []string{"restart " + base.Plain(name)}, err
 		}, func(ctx context.Context) error {

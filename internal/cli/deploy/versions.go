@@ -16,11 +16,10 @@ import (
 func NewVersions(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
-		Short: "List the versions of the app: the one that serves, and those kept to go back to",
-		Long: `Lists the versions that were deployed, the newest first. live is the one that serves; kept served
-before, and 'tendril rollback' goes back to it; failed did not come up, and nothing of it was kept.
-The copies of the last five archives are kept. A folder runs in place: its row stands for what was
-deployed from it last.`,
+		Short: "List the versions of the app: the live one, and those kept for rollback",
+		Long: `Lists the deployed versions, newest first. live is the one that serves; kept served before and can be
+restored with 'tendril rollback'; failed did not become ready and was not kept. The last five archives
+are kept. A folder runs in place: its row is its most recent deployment.`,
 		Args: cobra.NoArgs,
 	}
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) ([]api.AppVersion, error) {
@@ -48,7 +47,7 @@ func versionText(v *api.AppVersion) string {
 func sourceText(v *api.AppVersion) string {
 	switch {
 	case v.InPlace:
-		return v.Source + " (in place, cannot be rolled back to)"
+		return v.Source + " (in place, no rollback)"
 	case v.Folder == "" && v.State != api.VersionFailed:
 		return v.Source
 	}
@@ -66,11 +65,12 @@ func bytesText(n int64) string {
 func NewRollback(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [VERSION]",
-		Short: "Go back to a version of the app that served before, without downtime",
-		Long: `Deploys a version that served before, as 'tendril deploy' does: it starts beside the version that
-serves, gets the messages once it is ready, and if it does not become ready, nothing changes and the
-exit status is 1. VERSION is a number of 'tendril versions'; without it, the last version that served
-before is used. It gets a new number. A version from a folder runs in place, as the folder is now.`,
+		Short: "Go back to a version that served before, without downtime",
+		Long: `Deploys a version that served before, like 'tendril deploy': it starts beside the current version and
+gets the messages once it is ready. If it does not become ready, nothing changes and the exit status is
+1. VERSION is a number of 'tendril versions'; the default is the last version that served before the
+current one. It gets a new number. A version from a folder runs in place, with the folder's current
+content.`,
 		Example: "  tendril rollback\n  tendril rollback 12",
 		Args:    cobra.MaximumNArgs(1),
 	}

@@ -27,13 +27,13 @@ func NewDescribe(c *base.CLI) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "describe [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Show what an environment consists of, and every option in force",
+		Short: "Show the parts of an environment, and every option in force",
 		Long: `Shows the queues with their dead-letter queues, URLs, ARNs and attributes, targets, tasks,
 leader, scaling, deployments, resources on AWS, ports, files, and the options in force with
-the place that set them. Secrets are hidden.
+their origin. Secrets are hidden.
 
-It asks the environment that runs on the data directory. Where none runs, or with a folder,
-a command or flags of 'tendril up', it shows what 'tendril up' would run with them.`,
+Asks the environment that runs on the data directory. If none is running, or with a folder,
+a command or flags of 'tendril up', it shows the environment that 'tendril up' would run.`,
 		Example: `  tendril describe
   tendril describe -o yaml
   tendril describe path/to/app`,
@@ -42,7 +42,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	base.AddEnvironment(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
+	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
 		if d, err := AskRunning(ctx, c, cmd, args); d != nil || err != nil {
 			return d, err
@@ -52,7 +52,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 			return nil, err
 		}
 		if err != nil {
-			c.PrintWarnings(yamlfile.Problem{Text: "'tendril up' would be refused: " + err.Error()})
+			c.PrintWarnings(yamlfile.Problem{Text: "'tendril up' would fail: " + err.Error()})
 		}
 		asked, cancel := context.WithTimeout(ctx, describeTimeout)
 		defer cancel()
@@ -99,7 +99,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 		hint = said.Hint
 	}
 
-	c.PrintWarnings(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
+	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() + "; " + instead, Hint: hint})
 	return nil, nil
 }
 
@@ -193,7 +193,7 @@ func describedLeader(l *api.Leader) string {
 	case l.Local, l.Leading:
 		text = "this instance"
 	case l.Holder == "":
-		text = "none known"
+		text = "unknown"
 	}
 	if l.Holder != "" {
 		text += ": " + l.Holder

@@ -21,18 +21,18 @@ const doctorTimeout = 25 * time.Second
 func NewDoctor(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Check settings, machine and servers for problems, and say how to fix them",
-		Long: `Compares the settings in force with the world, and prints a line for each thing that it looked at,
-the worst first. Below what is not in order it says what follows from it, and what to type. Nothing
-is started or changed.
+		Short: "Check settings, machine and servers for problems, and suggest fixes",
+		Long: `Compares the settings in force with the machine, queues and servers, and prints one line per check,
+the worst first. Below each problem it prints the consequence and the fix. Nothing is started or
+changed.
 
-It looks at queues and dead-letter queues (visibility timeout, retention, number of attempts),
+It checks queues and dead-letter queues (visibility timeout, retention, number of attempts),
 permissions on AWS, clocks, the app, proxies in front of it, ports, certificates, disk, open files,
-time zones, and the version that runs.
+time zones, and the running version.
 
-It asks the environment that runs on the data directory. Where none runs, or with a folder, a command
-or flags of 'tendril up', it looks at what 'tendril up' would run with them. 'tendril check' validates
-the settings themselves.
+Asks the environment that runs on the data directory. If none is running, or with a folder, a command
+or flags of 'tendril up', it checks the environment that 'tendril up' would run. 'tendril check'
+validates the settings themselves.
 
 Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 		Example: `  tendril doctor
@@ -93,7 +93,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 		if coded := (*base.ExitError)(nil); errors.As(err, &coded) && len(coded.Hints) > 0 {
 			hint = coded.Hints[0]
 		}
-		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' is refused",
+		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' would fail",
 			Remedy: hint})
 	}
 

@@ -28,19 +28,19 @@ func NewEvents(c *base.CLI) *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happened: starts, deployments, pauses, breakers, acts",
-		Long: `Shows the events of the environment, the newest last: starts and stops, deployments, changes of the
-leader, pauses, breakers, scaling, health, dead letters, and what people did over the console. They
-are kept in the data directory, about 8 MiB of them, and are shown also when no environment runs.`,
+		Short: "Show past events: starts, deployments, pauses, breakers, user actions",
+		Long: `Shows the events of the environment, newest last: starts and stops, deployments, changes of the
+leader, pauses, breakers, scaling, health, dead letters, and actions in the console. About 8 MiB of
+events are kept in the data directory and can be read when no environment is running.`,
 		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f -o json",
 		Args:    cobra.NoArgs,
 	}
 
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "Go on with events as they happen, until interrupted.")
+	flags.BoolVarP(&follow, "follow", "f", false, "Follow new events until interrupted.")
 	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(event.Kinds(), ", ")+".")
-	flags.DurationVar(&since, "since", 0, "Show only events of this last time, such as 90m.")
-	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, in any case.")
+	flags.DurationVar(&since, "since", 0, "Show only events of this period, such as 90m.")
+	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, case-insensitive.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
 	base.Complete(cmd, "kind", event.Kinds()...)
 	base.AddDataDir(cmd)
@@ -48,7 +48,7 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		for _, kind := range filter.Kinds {
 			if !slices.Contains(event.Kinds(), kind) {
-				return base.Usagef("there is no kind of events %q", kind).
+				return base.Usagef("unknown event kind %q", kind).
 					Hint("use one or more of " + strings.Join(event.Kinds(), ","))
 			}
 		}
@@ -144,17 +144,17 @@ func NewLogs(c *base.CLI) *cobra.Command {
 	level := slog.LevelInfo
 	cmd := &cobra.Command{
 		Use:   "logs [PROCESS]",
-		Short: "Show the last lines of the log, and of what the app writes",
-		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is tendril, or one of
-the app such as web, which includes its replicas web-2 and so on. The running environment holds the
-last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
+		Short: "Show the last log lines of tendril and the app",
+		Long: `Shows the last lines written by tendril and the app's processes. PROCESS is tendril or a process of
+the app; web includes its replicas web-2 and so on. The running environment holds the last 4,000
+lines. If none is running, the files in --app-log-dir are read.`,
 		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
 		Args:    cobra.MaximumNArgs(1),
 	}
 
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "Go on with lines as they come, until interrupted.")
-	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, in any case.")
+	flags.BoolVarP(&follow, "follow", "f", false, "Follow new lines until interrupted.")
+	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, case-insensitive.")
 	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
 	base.Complete(cmd, "level", "debug", "info", "warn", "error")
@@ -236,7 +236,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 	}
 
 	slices.Sort(names)
-	return base.NotFoundf("there is no process %q", name).
+	return base.NotFoundf("process %q not found", name).
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 

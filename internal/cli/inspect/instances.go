@@ -17,9 +17,9 @@ import (
 func NewScale(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
-		Short: "Show the size wanted, and the last decisions about it",
-		Long: `Shows how many replicas of the app, or instances, are wanted, and the last decisions, the newest first,
-with what each was made by. Where nothing is scaled, the decisions are advice for an external scaler.`,
+		Short: "Show the desired size, and the last scaling decisions",
+		Long: `Shows the desired number of replicas or instances, and the last decisions with their reasons, newest
+first. If nothing is scaled, the decisions are advice for an external scaler.`,
 		Args: cobra.NoArgs,
 	}
 

@@ -35,8 +35,8 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	}
 
 	if cfg.AppLogDir == "" {
-		return nil, base.Fail(base.ExitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
-			"start it with --app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
+		return nil, base.Fail(base.ExitNotFound, notRunning, "the logs of a stopped environment are read from files: "+
+			"start it with --app-log-dir DIR, and add the same option here", "'tendril events' shows its history")
 	}
 
 	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
@@ -45,8 +45,8 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	}
 
 	if len(paths) == 0 {
-		return nil, base.NotFoundf("there are no log files in %s", cfg.AppLogDir).
-			Hint("name the folder that the environment ran with: --app-log-dir DIR")
+		return nil, base.NotFoundf("no log files in %s", cfg.AppLogDir).
+			Hint("use the environment's folder: --app-log-dir DIR")
 	}
 
 	for _, path := range paths {
@@ -102,7 +102,7 @@ func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
+		err = errors.New("not a regular file")
 	}
 	if err == nil {
 		_, err = file.Seek(max(info.Size()-limit, 0), io.SeekStart)

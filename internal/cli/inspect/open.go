@@ -21,14 +21,14 @@ func NewOpen(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open",
 		Short: "Open the console in a browser",
-		Long: `Prints a link to the console of the running environment, and opens it where there is a browser. The link lets one
-browser in, once, within 10 minutes. The session ends 12 hours after its last request.`,
+		Long: `Prints a link to the console of the running environment, and opens it if there is a browser. The link works
+once, within 10 minutes. The session expires 12 hours after its last request.`,
 		Example: "  tendril open\n  tendril open --print --scope read",
 		Args:    cobra.NoArgs,
 	}
 
 	cmd.Flags().BoolVar(&printOnly, "print", false, "Print the link only.")
-	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What the browser may do: read, act, deploy (default all).")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "Scopes of the session: read, act, deploy (default all).")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	base.AddDataDir(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -44,7 +44,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 			return err
 		}
 		if err := openBrowser(c, link); err != nil {
-			c.PrintErrf("no browser was opened (%v): open the link yourself\n", err)
+			c.PrintErrf("no browser opened (%v): open the link yourself\n", err)
 		}
 		return nil
 	})
@@ -56,7 +56,7 @@ func openBrowser(c *base.CLI, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {
 		if program = "xdg-open"; c.Env("DISPLAY") == "" && c.Env("WAYLAND_DISPLAY") == "" {
-			return errors.New("there is no display")
+			return errors.New("no display found")
 		}
 	}
 	browser := exec.Command(program, link)

@@ -35,9 +35,9 @@ const psPatience = 2 * time.Second
 func NewPS(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List the environments that run on this machine",
-		Long: `Lists the environments of this user that run on this machine, with their folders, health, queues and ports.
-The other commands ask the environment of the working folder, else the only one that runs; -e NAME chooses.`,
+		Short: "List the environments running on this machine",
+		Long: `Lists the environments of this user that are running on this machine, with their folders, health, queues and
+ports. Other commands use the environment of the working folder, else the only one running; -e NAME selects one.`,
 		Args: cobra.NoArgs,
 	}
 
@@ -94,7 +94,7 @@ func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 var environmentList = base.List[runningEnvironment]{
 	Heading: []string{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"},
 	Name:    func(e *runningEnvironment) string { return e.Name },
-	Empty:   "no environment runs; start one with 'tendril up'",
+	Empty:   "no environment is running; start one with 'tendril up'",
 	Row: func(e *runningEnvironment) []string {
 		state := e.State
 		if e.Problem != "" {

@@ -23,9 +23,9 @@ func NewStatus(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running environment: health, queues, ledger, worker, app",
-		Long: `Shows what the environment is doing. The ledger accounts for every message ever accepted:
+		Long: `Shows the current state of the environment. The ledger accounts for every message ever accepted:
 sent = done + dead-lettered + expired + purged + live, where dead-lettered counts the
-messages that are in a dead-letter queue now.`,
+messages currently in a dead-letter queue.`,
 		Args: cobra.NoArgs,
 	}
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
@@ -142,8 +142,8 @@ func workerText(w *api.Worker) string {
 		state += ": " + base.Plain(strings.Join(w.GateReasons, "; "))
 	}
 
-	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
-		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
+	text := fmt.Sprintf("%s\n        %d of %d in flight, %d waiting for a slot\n        received %d, done %d, failed "+
+		"%d, unreached %d, returned %d, expired %d",
 		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
 	if w.Filtered > 0 {
 		text += fmt.Sprintf(", filtered out %d", w.Filtered)
@@ -248,7 +248,7 @@ func deploymentText(d *api.Deployment) string {
 	case d.State == api.DeployRolledBack:
 		return to + " was rolled back " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
 	case d.Over():
-		return to + " has the messages, and failed " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
+		return to + " has the messages, but failed " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
 	}
 	return deploy.StepText(d) + ", for " + base.Since(d.Since)
 }
@@ -257,7 +257,7 @@ func poisonText(i api.PoisonMessages) string {
 	if i.Broken {
 		return "every message crashes the app: the app itself is broken"
 	}
-	return fmt.Sprintf("messages that may crash the app: %d in quarantine, %d known as poison messages",
+	return fmt.Sprintf("suspected poison messages: %d in quarantine, %d confirmed",
 		i.Quarantined, i.Poison)
 }
 
@@ -268,13 +268,13 @@ func paceText(w *api.Worker) string {
 		words = append(words, "held back by "+limitName(w.LimitedBy))
 	}
 	if w.TurnShare > 0 && w.TurnShare < 1 {
-		words = append(words, fmt.Sprintf("%.0f%% of the deliveries of the last minute", 100*w.TurnShare))
+		words = append(words, fmt.Sprintf("%.0f%% of the deliveries in the last minute", 100*w.TurnShare))
 	}
 	if w.OldestSeconds >= 1 {
-		words = append(words, "oldest in work "+base.Seconds(w.OldestSeconds))
+		words = append(words, "oldest in flight "+base.Seconds(w.OldestSeconds))
 	}
 	if w.LongestWaitSeconds >= 1 {
-		words = append(words, "waited at most "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
+		words = append(words, "waited up to "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
 	}
 	return strings.Join(words, ", ")
 }
@@ -290,13 +290,13 @@ func limitName(reason string) string {
 }
 
 func limitText(l *api.Limit) string {
-	words := []string{fmt.Sprintf("%d in work", l.InWork)}
+	words := []string{fmt.Sprintf("%d in flight", l.InWork)}
 	if l.Concurrency > 0 {
-		words[0] = fmt.Sprintf("%d of %d in work", l.InWork, l.Concurrency)
+		words[0] = fmt.Sprintf("%d of %d in flight", l.InWork, l.Concurrency)
 	}
 
 	if l.Rate > 0 {
-		words = append(words, fmt.Sprintf("%g/s at most", l.Rate))
+		words = append(words, fmt.Sprintf("at most %g/s", l.Rate))
 	}
 
 	if l.Breaker != "" {
@@ -312,7 +312,7 @@ func limitText(l *api.Limit) string {
 	}
 
 	if l.Refused > 0 {
-		words = append(words, fmt.Sprintf("kept back %d times", l.Refused))
+		words = append(words, fmt.Sprintf("held back %d times", l.Refused))
 	}
 
 	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
@@ -326,7 +326,7 @@ func scalingText(s *api.Scaling) string {
 	case s.Target == config.ScaleNone:
 		return "nothing: " + base.Plain(s.Problem)
 	case s.Target == config.ScaleAuto:
-		what = "the group or service that it is in, else processes"
+		what = "its Auto Scaling group or ECS service, else processes"
 	case isGroup:
 		what = "the group " + base.Plain(group)
 	case isService:
@@ -337,7 +337,7 @@ func scalingText(s *api.Scaling) string {
 
 	wanted := "no decision yet"
 	if s.Desired > 0 {
-		wanted = fmt.Sprintf("%d wanted", s.Desired)
+		wanted = fmt.Sprintf("%d desired", s.Desired)
 	}
 
 	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
@@ -364,9 +364,9 @@ func NewHealth(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Show the health of the environment, with its causes",
-		Long: `Shows the health as Elastic Beanstalk names it (Ok, Info, Warning, Degraded, Severe, Pending
-or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok and Info, 1
-for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment runs.`,
+		Long: `Shows the health with the names of Elastic Beanstalk (Ok, Info, Warning, Degraded, Severe,
+Pending or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok and Info,
+1 for Warning, 2 for Degraded and Severe, 3 for unknown, 6 if no environment is running.`,
 		Args: cobra.NoArgs,
 	}
 

@@ -55,7 +55,7 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 		for want, s := range map[string]api.Scaling{
 			"processes on this machine: no decision yet (1 to 4), 1 ready": {Target: "processes", MinSize: 1, MaxSize: 4,
 				Ready: 1, IsLeader: true},
-			"processes on this machine: 3 wanted (1 to 4), 2 ready\n        last change 2m ago, from 1 to 3: 90 messages wait": {
+			"processes on this machine: 3 desired (1 to 4), 2 ready\n        last change 2m ago, from 1 to 3: 90 messages wait": {
 				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, IsLeader: true,
 				Decisions: []api.ScaleDecision{
 					{At: ago(time.Second), From: 3, Desired: 4, Why: "refused"},
@@ -64,11 +64,11 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 					{At: ago(time.Hour), From: 3, Desired: 1, Applied: true, Why: "idle"},
 				},
 			},
-			"the group workers: 2 wanted (2 to 8), 2 ready, another instance is the leader\n" +
+			"the group workers: 2 desired (2 to 8), 2 ready, another instance is the leader\n" +
 				"        PROBLEM: setting the size: denied": {
 				Target: "asg:workers", MinSize: 2, MaxSize: 8, Desired: 2, Ready: 2, Problem: "setting the size: denied",
 			},
-			"instances, by published metrics: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
+			"instances, by published metrics: 5 desired (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
 				Desired: 5, Ready: 4, IsLeader: true},
 		} {
 			if got := scalingText(&s); got != want {
@@ -91,11 +91,11 @@ func TestPaceNamesWhatHoldsBack(t *testing.T) {
 func TestDescribedLeader(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]api.Leader{
-		"none known":                 {},
-		"this instance":              {Local: true},
-		"this instance: a, term 3":   {Leading: true, Holder: "a", Term: 3},
-		"another instance: b":        {Holder: "b"},
-		"none known; PROBLEM: timed": {Error: "timed"},
+		"unknown":                  {},
+		"this instance":            {Local: true},
+		"this instance: a, term 3": {Leading: true, Holder: "a", Term: 3},
+		"another instance: b":      {Holder: "b"},
+		"unknown; PROBLEM: timed":  {Error: "timed"},
 	} {
 		if got := describedLeader(&l); got != want {
 			t.Errorf("%+v: %q, want %q", l, got, want)
@@ -127,7 +127,7 @@ func TestDeploymentTexts(t *testing.T) {
 	t.Parallel()
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	for state, want := range map[string]string{api.DeployDone: "version 2, 2h ago",
-		api.DeployFailed: "version 2 has the messages, and failed 2h ago: why"} {
+		api.DeployFailed: "version 2 has the messages, but failed 2h ago: why"} {
 		if got := deploymentText(&api.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}

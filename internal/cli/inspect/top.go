@@ -25,16 +25,16 @@ func NewTop(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the environment in the terminal: health, queues, app, scheduled runs, problems",
-		Long: `Shows what the overview of the console shows, and follows it: health with its causes, queues, processes
-of the app, the next scheduled runs, and why deliveries failed lately.
+		Long: `Shows the overview of the console and refreshes it: health with its causes, queues, processes of
+the app, the next scheduled runs, and recent causes of failed deliveries.
 
-Keys: q ends it, p pauses every queue or resumes them after it has asked, the arrows scroll.`,
+Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows scroll.`,
 		Example: "  tendril top\n  tendril top --interval 5s\n  tendril top --once",
 		Args:    cobra.NoArgs,
 	}
 
-	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between two looks (100ms-1h, default 1s).")
-	cmd.Flags().BoolVar(&once, "once", false, "Print what there is once, and end.")
+	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between refreshes (100ms-1h, default 1s).")
+	cmd.Flags().BoolVar(&once, "once", false, "Print one frame and exit.")
 	base.AddDataDir(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if err := base.CheckInterval(interval); err != nil {
@@ -50,7 +50,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 		in, _ := c.In.(*os.File)
 		out, _ := base.Behind(c.Out).(*os.File)
 		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
-			return base.Usagef("this is not a terminal that can be drawn on").Hint("print once with --once")
+			return base.Usagef("the terminal cannot be drawn on").Hint("add --once to print one frame")
 		}
 		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
 			dial: func() (*api.Client, error) { return c.Dial(cmd) }}
@@ -206,7 +206,7 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 func (w *topWatch) take(look topLook) {
 	w.client = look.client
 	if look.err != nil {
-		w.frame.lost = "No answer, trying again: " + look.err.Error()
+		w.frame.lost = "No answer, retrying: " + look.err.Error()
 		return
 	}
 	w.frame.lost, w.frame.status, w.frame.curves = "", look.status, look.curves
@@ -237,16 +237,16 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
-		w.frame.footer = "This process receives from no queue."
+		w.frame.footer = "This process does not receive from queues."
 	case w.frame.paused() > 0:
 		w.frame.footer = "Resume all queues? y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues are received from again.", c.ResumeAll)
+			return w.done(ctx, "All queues resumed.", c.ResumeAll)
 		}
 	default:
-		w.frame.footer = "Pause all queues? What is in work is finished. y/n"
+		w.frame.footer = "Pause all queues? Messages in flight will finish. y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues are paused.", func(ctx context.Context) error { return c.Quiet(ctx, "tendril top") })
+			return w.done(ctx, "All queues paused.", func(ctx context.Context) error { return c.Quiet(ctx, "tendril top") })
 		}
 	}
 }

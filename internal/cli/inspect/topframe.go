@@ -131,7 +131,7 @@ func (f *topFrame) totals(width int) base.Cells {
 	l := base.Cells{base.Faint.Text("in "), base.PlainText.Text(rateText(c.In.Newest()) + spark(c.In)),
 		base.Faint.Text("   out "), base.PlainText.Text(rateText(c.Out.Newest()) + spark(c.Out))}
 	if len(f.status.Workers) > 0 {
-		l = append(l, base.Faint.Text("   in work "), base.PlainText.Text(fmt.Sprintf("%d of %d", flight, limit)))
+		l = append(l, base.Faint.Text("   in flight "), base.PlainText.Text(fmt.Sprintf("%d of %d", flight, limit)))
 	}
 
 	if p95, known := c.P95MS.Newest(); known {
@@ -200,7 +200,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(cause.Text)})
 		}
 		if len(h.Causes) == 0 {
-			lines = append(lines, base.Cells{base.Faint.Text("Nothing needs you.")})
+			lines = append(lines, base.Cells{base.Faint.Text("Nothing needs attention.")})
 		}
 	}
 

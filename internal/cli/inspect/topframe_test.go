@@ -28,7 +28,7 @@ func topFrames() map[string]*topFrame {
 	busy := &topFrame{now: now, status: api.Status{Environment: "shop", State: api.StateRunning,
 		Backend: api.BackendEmbedded, StartedAt: now.Add(-12 * time.Minute),
 		Health: &health.Report{Status: health.Degraded, Since: now.Add(-3 * time.Minute), Causes: []string{
-			"35% of the deliveries of the last minute failed, most with HTTP 422 missing customer_id \x1b[31mred",
+			"35% of the deliveries in the last minute failed, most with HTTP 422 missing customer_id \x1b[31mred",
 			"jobs-dead has 12 messages"}},
 		Queues: []api.Queue{
 			{Name: "jobs", DeadLetterQueue: "jobs-dead", OldestSeconds: 75,
@@ -58,8 +58,8 @@ func topFrames() map[string]*topFrame {
 			Backend: api.BackendSQS, Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour)},
 			Queues: []api.Queue{{Name: "a-queue-whose-name-is-as-long-as-names-of-queues-may-become-on-amazon"}}}},
 		"serve": {now: now, status: api.Status{Environment: "queues"},
-			lost:   "No answer, trying again: connection refused",
-			footer: "This process receives from no queue."},
+			lost:   "No answer, retrying: connection refused",
+			footer: "This process does not receive from queues."},
 	}
 }
 

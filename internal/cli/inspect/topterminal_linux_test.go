@@ -87,10 +87,10 @@ func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 			p.Press("p")
 			p.Await("Pause all queues?")
 			p.Press("y")
-			p.Await("All queues are paused.")
+			p.Await("All queues paused.")
 			p.Await("1 queue paused")
 			p.Press("py")
-			p.Await("All queues are received from again.")
+			p.Await("All queues resumed.")
 			p.Resize(40, 10)
 			if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
 				t.Fatal(err)

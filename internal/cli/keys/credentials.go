@@ -18,8 +18,8 @@ import (
 // NewCredentials returns the command 'tendril credentials'.
 func NewCredentials(c *base.CLI) *cobra.Command {
 	return base.Family("credentials", "Create, list and revoke key pairs for the SQS endpoint",
-		`Manages the file of key pairs that --credentials names. With such a file, 'tendril up' and 'tendril serve'
-may listen on any address, and every request must be signed, as AWS SDKs do by themselves. Changes take effect
+		`Manages the file of key pairs given with --credentials. With such a file, 'tendril up' and 'tendril serve'
+may listen on any address, and every request must be signed, which AWS SDKs do by default. Changes take effect
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
@@ -36,7 +36,7 @@ func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	case err != nil:
 		return "", err
 	case cfg.Credentials == "":
-		return "", base.Usagef("no file of credentials is named").
+		return "", base.Usagef("no credentials file given").
 			Hint("add --credentials FILE, or set TENDRIL_CREDENTIALS")
 	}
 	return cfg.Credentials, nil
@@ -57,7 +57,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	var lifetime time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Add a key pair and print it, once, as variables of the environment",
+		Short: "Add a key pair and print it once, as environment variables",
 		Example: `  tendril credentials create web --send-only --queue orders \
       --credentials /etc/tendril/credentials.json
   tendril credentials create ops --expires 12h`,
@@ -65,9 +65,9 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	}
 
 	cmd.Flags().BoolVar(&sendOnly, "send-only", false, "Allow sending messages only.")
-	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, with commas between (default all).")
+	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, comma-separated (default all).")
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
-		"Lifetime; the pair then has a session token (such as 12h, default unlimited).")
+		"Lifetime, such as 12h; the pair then has a session token (default unlimited).")
 	addCredentialsFile(c, cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -77,7 +77,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 		}
 
 		if lifetime < 0 {
-			return base.Plan{}, base.Usagef("--expires %s is in the past", lifetime).Hint("use a positive time")
+			return base.Plan{}, base.Usagef("--expires %s is not positive", lifetime).Hint("use a duration such as 12h")
 		}
 
 		now := time.Now()
@@ -167,7 +167,7 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 		if err := access.CanRevoke(path, args[0]); err != nil {
 			return base.Plan{}, readFailure(err)
 		}
-		return base.PlanOf(base.Step("revoke the key pair %s of %s", args[0], path), func(context.Context) error {
+		return base.PlanOf(base.Step("revoke the key pair %s in %s", args[0], path), func(context.Context) error {
 			if err := access.Revoke(path, args[0]); err != nil {
 				return readFailure(err)
 			}
@@ -179,7 +179,7 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 
 func readFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' makes the file")
+		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' creates the file")
 	}
 	return base.Fail(base.ExitUsage, err)
 }

@@ -16,9 +16,9 @@ import (
 // NewTokens returns the command 'tendril tokens'.
 func NewTokens(c *base.CLI) *cobra.Command {
 	return base.Family("tokens", "Create, list and revoke tokens for the console",
-		`Manages the tokens that let programs and people use the console and its API, each with scopes:
+		`Manages tokens that let programs and people use the console and its API, each with scopes:
 
-  read    message bodies, settings, and what apps, hooks and other servers said
+  read    message bodies, settings, and output of apps, hooks and other servers
   act     queues, messages and tasks; stopping the environment
   deploy  deployments and reloads, which run code
 
@@ -39,15 +39,15 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 	var lifetime string
 	cmd := &cobra.Command{
 		Use:   "create NAME --scope SCOPES",
-		Short: "Create a token and print it, once",
+		Short: "Create a token and print it once",
 		Example: `  tendril tokens create ci --scope deploy --expires 90d
   tendril tokens create grafana --scope read`,
 		Args: cobra.ExactArgs(1),
 	}
 
-	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "Scopes of the token, comma-separated: read, act, deploy.")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
-	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
+	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime, such as 12h or 30d (default unlimited).")
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -60,7 +60,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
-				return base.Plan{}, base.Usagef("--expires %q is not a lifetime", lifetime).
+				return base.Plan{}, base.Usagef("invalid --expires %q", lifetime).
 					Hint("use a duration such as 12h or 30d")
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
@@ -70,7 +70,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			return base.Plan{}, err
 		}
 
-		would := base.Step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
+		would := base.Step("create the token %s in %s with the scopes %s", token.Name, dir, strings.Join(scopes, ", "))
 		return base.PlanOf(would, func(context.Context) error {
 			secret, err := tokens.Create(dir, token, now)
 			if err != nil {
@@ -126,7 +126,7 @@ func newTokensRevoke(c *base.CLI) *cobra.Command {
 		if err := tokens.CanRevoke(dir, args[0]); err != nil {
 			return base.Plan{}, err
 		}
-		return base.PlanOf(base.Step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
+		return base.PlanOf(base.Step("revoke the token %s in %s", args[0], dir), func(context.Context) error {
 			if err := tokens.Revoke(dir, args[0]); err != nil {
 				return err
 			}

@@ -103,7 +103,7 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	}
 
 	if err == nil && len(queues) == 0 {
-		err = base.NotFoundf("there is no dead-letter queue").
+		err = base.NotFoundf("no dead-letter queue found").
 			Hint("create a queue with one: tendril queues create NAME")
 	}
 
@@ -162,7 +162,7 @@ func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error
 	if which.limit == 0 || len(d) == 1 {
 		return nil
 	}
-	return base.Usagef("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
+	return base.Usagef("--limit works on one queue, but there are %d dead-letter queues: %s", len(d),
 		d.names()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
 }
 
@@ -243,13 +243,13 @@ func newDeadList(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List dead letters, the oldest first",
+		Short:   "List dead letters, oldest first",
 		Args:    cobra.NoArgs,
 	}
 
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
-	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
+	cmd.Flags().StringVar(&which.match, "match", "", "List only dead letters whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
 	var dead deadLetterQueues
@@ -336,10 +336,10 @@ type queueReason struct {
 func newDeadReasons(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons",
-		Short: "Group dead letters by why they failed last",
+		Short: "Group dead letters by the reason of their last failure",
 		Long: `Groups the dead letters of each embedded queue by the status and the first line of the last
-answer, the largest group first. # stands for a number, * for an id. Messages of which no
-attempt was recorded are counted under -.`,
+answer, largest group first. # stands for a number, * for an id. Messages without a recorded
+attempt are counted under -.`,
 		Example: `  tendril dead reasons
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 		Args: cobra.NoArgs,
@@ -389,7 +389,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 }
 
 func newDeadShow(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
+	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters in full", Args: cobra.MinimumNArgs(1)}
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {

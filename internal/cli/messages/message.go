@@ -15,9 +15,9 @@ import (
 
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
-	return base.Family("message", "Show one message, retry, delay or delete it",
+	return base.Family("message", "Show, retry, delay or delete one message",
 		`These commands act on one message of the embedded queue. Without --queue, all queues are
-searched for it. Amazon SQS shows messages only to who receives them, and has no such acts.`,
+searched. Amazon SQS shows messages only to their receiver and has no such actions.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
@@ -43,8 +43,8 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 			return nil, m, err
 		}
 		if p.Remote != nil {
-			return nil, m, base.Usagef("%s is on Amazon SQS, where messages cannot be named by id", p.Name).
-				Hint("'tendril peek' shows some of them, at the price of a receive")
+			return nil, m, base.Usagef("%s is on Amazon SQS, where messages have no lookup by id", p.Name).
+				Hint("'tendril peek' shows some of them, each at the cost of a receive")
 		}
 		m, err = p.Client.Message(ctx, p.Name, id)
 		return p.Client, m, err
@@ -66,12 +66,12 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 		}
 	}
 
-	return nil, m, base.NotFoundf("no queue holds a message %s", id).
-		Hint("it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
+	return nil, m, base.NotFoundf("message %s not found in any queue", id).
+		Hint("it was delivered or deleted, or has expired; 'tendril peek QUEUE' shows the messages of a queue")
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a message in full", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
 	w := target.AddQueue(cmd, target.AllQueues)
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Message, error) {
@@ -86,14 +86,14 @@ func newMessageShow(c *base.CLI) *cobra.Command {
 
 func newMessageRetry(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
-		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
-work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
+		Long: `Makes a delayed message, or one that waits for its next attempt, visible at once. A message in
+flight is delivered a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
 	return onMessage(c, cmd, "make message %s visible in %s", func(m *api.Message) error {
 		if m.DeadAt.IsZero() {
 			return nil
 		}
 		return base.Conflictf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue).
-			Hint("put it back to work with 'tendril dead redrive " + m.ID + " --queue " + m.Queue + "'")
+			Hint("move it back with 'tendril dead redrive " + m.ID + " --queue " + m.Queue + "'")
 	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
 		return printPlaced(c, m, placed, err)
@@ -102,9 +102,9 @@ work is given out a second time. A dead letter stays where it is: see 'tendril d
 
 func newMessageDelay(c *base.CLI) *cobra.Command {
 	var delay time.Duration
-	cmd := &cobra.Command{Use: "delay ID", Short: "Hide a message for a time from now", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "delay ID", Short: "Hide a message for a period from now", Args: cobra.ExactArgs(1),
 		Example: "  tendril message delay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --for 10m"}
-	cmd.Flags().DurationVar(&delay, "for", 0, "How long from now it is hidden (1s-12h, required).")
+	cmd.Flags().DurationVar(&delay, "for", 0, "Period from now in which the message is hidden (1s-12h, required).")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if delay < time.Second || delay > queue.MaxVisibility {
 			return base.Usagef("--for %s is out of range", delay).Hint("use 1s to " + queue.MaxVisibility.String())
@@ -125,18 +125,18 @@ func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
 	if p.VisibleAt.IsZero() {
 		c.PrintErrf("message %s is visible in %s\n", p.ID, m.Queue)
 	} else {
-		c.PrintErrf("message %s is hidden in %s until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
+		c.PrintErrf("message %s in %s is hidden until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
 	}
 	return nil
 }
 
 func newMessageDelete(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
-	return onMessage(c, cmd, "delete message %s of %s", nil, func(ctx context.Context, client *api.Client,
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message permanently", Args: cobra.ExactArgs(1)}
+	return onMessage(c, cmd, "delete message %s from %s", nil, func(ctx context.Context, client *api.Client,
 		m *api.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
 		if err == nil && n == 0 {
-			err = base.NotFoundf("message %s is gone already", m.ID)
+			err = base.NotFoundf("message %s not found: already deleted", m.ID)
 		}
 		if err == nil {
 			c.PrintErrf("message %s was deleted from %s\n", m.ID, m.Queue)

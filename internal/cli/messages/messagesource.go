@@ -196,7 +196,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	}
 
 	if cause != nil {
-		return removed, fmt.Errorf("%s could not be deleted: %w", base.Plural(len(messages)-removed, "message"), cause)
+		return removed, fmt.Errorf("deleting %s: %w", base.Plural(len(messages)-removed, "message"), cause)
 	}
 
 	return removed, nil
@@ -237,11 +237,11 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	case err != nil:
 		return "", 0, err
 	case first == "":
-		return "", 0, base.Usagef("message %s does not say which queue it came from", messages[0].ID).
-			Hint("say where to with --to QUEUE")
+		return "", 0, base.Usagef("message %s does not record its source queue", messages[0].ID).
+			Hint("name the destination with --to QUEUE")
 	case !trusted:
-		return "", 0, base.Failedf("message %s says that it came from %s, which has no such dead-letter queue",
-			messages[0].ID, first).Hint("say where to with --to QUEUE")
+		return "", 0, base.Failedf("message %s came from %s, which has no such dead-letter queue",
+			messages[0].ID, first).Hint("name the destination with --to QUEUE")
 	}
 
 	n := 1
@@ -287,7 +287,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 		var refused []error
 		for i := range sent {
 			if sent[i].Err != nil {
-				refused = append(refused, fmt.Errorf("message %s was refused: %w", messages[i].ID, sent[i].Err))
+				refused = append(refused, fmt.Errorf("message %s was rejected: %w", messages[i].ID, sent[i].Err))
 				continue
 			}
 			p.seen[sent[i].ID] = true
@@ -327,7 +327,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	}
 	q, err := p.open(ctx, reference)
 	if err != nil {
-		return nil, fmt.Errorf("finding the queue to move to: %w", err)
+		return nil, fmt.Errorf("finding the destination queue: %w", err)
 	}
 	if p.opened == nil {
 		p.opened = map[string]target.Sender{}
@@ -357,7 +357,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 	}
 
 	if failed > 0 {
-		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", base.Plural(failed, "message"),
+		return fmt.Errorf("returning %s, which will be visible again within %s: %w", base.Plural(failed, "message"),
 			holdTime, cause)
 	}
 

@@ -68,7 +68,7 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 	for {
 		now, err := task.Progress(ctx)
 		if err != nil && ctx.Err() == nil {
-			return moved, fmt.Errorf("the task goes on, but its progress is not known: %w", err)
+			return moved, fmt.Errorf("reading the progress of the task, which continues: %w", err)
 		}
 		if err == nil {
 			moved = int(now.Moved)
@@ -86,7 +86,7 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 				early = errNoSource
 			}
 			return moved, base.Fail(base.ExitFailed, early,
-				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
+				"add --to QUEUE to move messages whose source queue was deleted or that were sent here directly")
 		}
 
 		select {
@@ -97,7 +97,7 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 
 			n, err := task.Cancel(late)
 			if err != nil {
-				return moved, fmt.Errorf("the task could not be cancelled, and may go on: %w", err)
+				return moved, fmt.Errorf("cancelling the task, which may continue: %w", err)
 			}
 			return int(n), ctx.Err()
 		}

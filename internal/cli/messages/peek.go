@@ -26,11 +26,11 @@ func NewPeek(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "peek [QUEUE]",
 		Short: "Show the messages of a queue",
-		Long: `Shows the oldest messages of a queue, or of all that the environment works on. On the embedded
+		Long: `Shows the oldest messages of a queue, or of all queues of the environment. On the embedded
 queue this changes nothing.
 
-On Amazon SQS each look is a receive: it counts towards maxReceiveCount, and hides the
-message from others until the command ends, for at most 5 minutes.`,
+On Amazon SQS each message shown is received: that counts towards maxReceiveCount and hides the
+message from other consumers until the command exits, for at most 5 minutes.`,
 		Example: `  tendril peek
   tendril peek orders --match 4711 --full
   tendril peek -o json -n 100 | jq -r .[].body`,
@@ -38,10 +38,10 @@ message from others until the command ends, for at most 5 minutes.`,
 	}
 
 	w := target.AddWhere(cmd)
-	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
-	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
+	cmd.Flags().BoolVar(&full, "full", false, "Show full bodies and attributes.")
 	base.Complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
 		w.Queue = base.Argument(args)
@@ -96,8 +96,8 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 }
 
 func warnOfReceives(c *base.CLI, name string) {
-	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
-		"until this command ends"})
+	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: peeking counts as a receive and hides the " +
+		"message until this command exits"})
 }
 
 func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
@@ -163,7 +163,7 @@ func failureRows(f *queue.Failure) (t base.Table) {
 	t.Add("last failure", f.Reason)
 	t.Add("answer", f.Answer)
 	t.Add("failed at", base.Moment(f.FailedAt))
-	t.Add("failed on", f.Instance)
+	t.Add("failed on instance", f.Instance)
 	t.Add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, base.Plural(f.Receives, "receive")))
 	t.Add("was message", f.MessageID)
 	t.Add("was sent", base.Moment(f.SentAt))

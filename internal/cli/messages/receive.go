@@ -26,13 +26,13 @@ func NewReceive(c *base.CLI) *cobra.Command {
 	f := &receiveFlags{}
 	cmd := &cobra.Command{
 		Use:   "receive [QUEUE]",
-		Short: "Receive messages as a consumer does",
-		Long: `Receives messages as an SQS consumer does and prints each with its receipt handle. That counts
-as a receive, which a redrive policy limits, and hides the message from others for the
-visibility timeout. 'tendril peek' looks at the embedded queue without either.
+		Short: "Receive messages like a consumer",
+		Long: `Receives messages like an SQS consumer and prints each with its receipt handle. A receive counts
+towards maxReceiveCount and hides the message from other consumers for the visibility timeout.
+'tendril peek' shows messages of the embedded queue without either effect.
 
-With --delete, messages are deleted once they are printed. With -o json each message is one
-line, which 'tendril send --ndjson' sends again.`,
+With --delete, messages are deleted after they are printed. With -o json each message is one
+line, which 'tendril send --ndjson' can send again.`,
 		Example: `  tendril receive orders
   tendril receive orders -n 100 --delete -o json >orders.ndjson
   tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
@@ -41,11 +41,11 @@ line, which 'tendril send --ndjson' sends again.`,
 
 	w := target.AddWhere(cmd)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Longest wait for a message, 0s to 20s.")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Maximum wait for a message (0s-20s).")
 	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
-		"How long the messages are hidden from others, 0s to 12h (default: that of the queue).")
+		"Period in which the messages are hidden from other consumers, 0s to 12h (default: the queue's).")
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
-	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages once they are printed.")
+	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages after printing them.")
 	f.format = base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		w.Queue = base.Argument(args)
@@ -104,11 +104,11 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 
 	switch {
 	case received == 0:
-		c.PrintErrf("no messages were received from %s\n", p.Name)
+		c.PrintErrf("no messages received from %s\n", p.Name)
 	case f.delete:
 		c.PrintErrf("%s received and deleted\n", base.Plural(received, "message"))
 	default:
-		c.PrintErrf("%s received: hidden from others until the visibility timeout ends\n",
+		c.PrintErrf("%s received: hidden from other consumers until the visibility timeout expires\n",
 			base.Plural(received, "message"))
 	}
 

@@ -24,14 +24,14 @@ func newDeadRedrive(c *base.CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
-		Short: "Move dead letters back to the queues they came from",
-		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
-a message keeps its id, and its receives are counted anew; --all and the filters leave messages
-in flight alone, and interrupting the command cancels the move. On Amazon SQS --all is a message
-move task of SQS, cancelled in the same way; for others, and with --to, a copy with the same body,
-attributes and group is sent under a new id, and the dead letter is deleted once the copy is
-accepted. SQS does not know where a dead letter came from that says why it failed
-(--dead-letter-reasons): these are copied. A copy does not have the reason.`,
+		Short: "Move dead letters back to their source queues",
+		Long: `Moves dead letters back to their source queues, or to --to. On the embedded queue a message
+keeps its id and its receive count restarts; --all and the filters skip messages in flight, and
+interrupting the command cancels the move. On Amazon SQS --all is a message move task of SQS,
+cancelled in the same way. Other selections, and --to, send a copy with the same body, attributes
+and group under a new id, and delete the dead letter once the copy is accepted. Dead letters with
+a recorded reason (--dead-letter-reasons) are also copied, because SQS does not know their source
+queue. A copy has no reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --attribute tenant=7 --since 2h
@@ -40,10 +40,11 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 
 	which := addSelector(cmd)
 	addDeadFilter(cmd, which)
-	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
+	cmd.Flags().StringVar(&to, "to", "", "Destination queue: a name, or on Amazon SQS a URL or ARN (default: the "+
+		"source queue).")
 	pace := addRate(cmd, "moved")
 	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
-		return "move " + which.text() + " of " + g.queue.Name + " to " + cmp.Or(to, "the queues that they came from")
+		return "move " + which.text() + " from " + g.queue.Name + " to " + cmp.Or(to, "their source queues")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		moved := 0
 		n, whole := taskRate(pace.limit)
@@ -117,7 +118,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 	}
 
 	if total.N > 1 {
-		err := c.Confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
+		err := c.Confirm(fmt.Sprintf("delete %s from %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
 			strconv.FormatInt(total.N, 10), yes)
 		if err != nil {
 			return 0, err
@@ -220,9 +221,9 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
-		Short: "Delete dead letters for good",
-		Long: `Deletes dead letters. Without --yes it asks for the number of messages to be typed (on Amazon
-SQS for the name of the queue), unless they are named by id.`,
+		Short: "Delete dead letters permanently",
+		Long: `Deletes dead letters. Unless they are given by id, it asks you to type the number of messages
+(on Amazon SQS the name of the queue). --yes skips the question.`,
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
@@ -232,13 +233,13 @@ SQS for the name of the queue), unless they are named by id.`,
 	pace := addRate(cmd, "deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
-		return "delete " + which.text() + " of " + g.queue.Name
+		return "delete " + which.text() + " from " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.Remote == nil {
 			return deleteTask(ctx, c, g, which, n, yes)
 		}
 		if len(which.ids) == 0 {
-			if err := c.Confirm("delete "+which.text()+" of "+g.queue.Name, g.queue.Name, yes); err != nil {
+			if err := c.Confirm("delete "+which.text()+" from "+g.queue.Name, g.queue.Name, yes); err != nil {
 				return 0, err
 			}
 		}
@@ -252,10 +253,10 @@ func newDeadExport(c *base.CLI) *cobra.Command {
 	which := &selector{allUnlessNamed: true}
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
-		Short: "Export dead letters as lines of JSON",
-		Long: `Writes each dead letter as one line of JSON, with its body, attributes, metadata and kept
-attempts. The dead letters stay where they are. 'tendril send --ndjson' sends such lines
-again, without the attempts. Without ids, --match, --reason or --limit, all are exported.`,
+		Short: "Export dead letters as JSON lines",
+		Long: `Writes each dead letter as one line of JSON, with its body, attributes, metadata and recorded
+attempts. The dead letters stay in their queue. 'tendril send --ndjson' sends such lines again,
+without the attempts. Without ids, --match, --reason or --limit, all are exported.`,
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}
@@ -263,7 +264,7 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 	addMatch(cmd, which)
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
-		"File to write, readable by its owner only (default: standard output).")
+		"File to write, readable only by its owner (default: standard output).")
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := which.check(args); err != nil {
@@ -355,7 +356,7 @@ func parseRate(text string) (rate.Limit, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(n > 0) || math.IsInf(n, 0) {
-		return 0, base.Usagef("invalid --rate: %s", text).Hint("use messages a second, such as 50/s or 0.5/s")
+		return 0, base.Usagef("invalid --rate %q", text).Hint("use messages per second, such as 50/s or 0.5/s")
 	}
 	return rate.Limit(n), nil
 }
@@ -363,12 +364,11 @@ func parseRate(text string) (rate.Limit, error) {
 // NewDead returns the command 'tendril dead'.
 func NewDead(c *base.CLI) *cobra.Command {
 	return base.Family("dead", "List, show, redrive, delete and export dead letters",
-		`A message that was received too often is moved to the dead-letter queue. --queue names
-the queue that it came from, or the dead-letter queue itself; without it, all dead-letter
-queues of the environment are meant. An embedded queue keeps the
-last failed attempts with each message.
+		`Messages received too often move to the dead-letter queue. --queue names the source queue or
+the dead-letter queue itself; the default is all dead-letter queues of the environment. An
+embedded queue keeps the last failed attempts with each message.
 
-On Amazon SQS these commands receive from the dead-letter queue: each look counts as a
-receive, and hides a message until the command ends, for at most 5 minutes.`,
+On Amazon SQS these commands receive from the dead-letter queue: each message shown counts as a
+receive and is hidden until the command exits, for at most 5 minutes.`,
 		newDeadList(c), newDeadReasons(c), newDeadShow(c), newDeadRedrive(c), newDeadDelete(c), newDeadExport(c))
 }

@@ -24,7 +24,7 @@ func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecon
 	}
 	n, err = followTask(ctx, c, task, g.count, "moved")
 	if errors.Is(err, errNoSource) {
-		c.PrintErrln("warning: Amazon SQS does not know where some messages came from: copying the rest instead")
+		c.PrintErrln("warning: Amazon SQS does not know the source of some messages: copying the rest instead")
 		return n, false, nil
 	}
 	return n, true, err

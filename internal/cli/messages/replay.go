@@ -30,16 +30,16 @@ func NewReplay(c *base.CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "replay MESSAGE|FILE",
-		Short: "Post a message to a URL again and show request and answer",
-		Long: `Posts a message exactly as a delivery would, with the settings of the running environment, and
-prints the request and the answer. It changes nothing in a queue. The exit status is 1 when
-the answer is not a success.
+		Short: "Post a message to a URL again and show the request and answer",
+		Long: `Posts a message exactly like a delivery, with the settings of the running environment, and
+prints the request and the answer. Queues do not change. The exit status is 1 unless the answer
+is a success.
 
-MESSAGE is the id of a message in a queue or a dead-letter queue of the running environment.
-FILE holds messages as 'tendril dead export' and 'tendril receive -o json' print them, one on
-each line; - is standard input. They go to the app of their queue, or to the URL of --to.
-Without a running environment, the settings of the working folder hold. Values of headers
-that may be secrets are not shown.`,
+MESSAGE is the id of a message in a queue or dead-letter queue of the running environment.
+FILE holds messages as printed by 'tendril dead export' and 'tendril receive -o json', one per
+line; - is standard input. They go to the app of their queue, or to the URL of --to. Without a
+running environment, the settings of the working folder apply. Header values that may be secrets
+are hidden.`,
 		Example: `  tendril replay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril replay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --to http://127.0.0.1:8080/jobs
   tendril dead export | tendril replay - --to http://127.0.0.1:8080/jobs`,
@@ -47,7 +47,7 @@ that may be secrets are not shown.`,
 	}
 
 	w := target.AddQueue(cmd, target.AllQueues)
-	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
+	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
@@ -110,7 +110,7 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 	}
 
 	if len(messages) == 0 {
-		return nil, base.Usagef("there is no message to post").Hint("give one message on each line")
+		return nil, base.Usagef("no message to post").Hint("give one message per line")
 	}
 
 	return messages, nil
@@ -231,7 +231,7 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	}
 
 	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
-		return nil, base.Usagef("the message does not say which queue it is from").
+		return nil, base.Usagef("the message does not record its queue").
 			Hint("name the queue with --queue: one of " + target.QueueNames(&p.client.Instance, ""))
 	}
 
@@ -293,8 +293,8 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		}
 		shown, _, hidden := strings.Cut(o.Value, "?(hidden)")
 		if hidden && p.to == "" {
-			p.c.PrintWarnings(yamlfile.Problem{Text: "the query of " + option + " is not shown, and left out here",
-				Hint: "give the whole URL with --to"})
+			p.c.PrintWarnings(yamlfile.Problem{Text: "the query of " + option + " is hidden, and omitted here",
+				Hint: "give the full URL with --to"})
 		}
 		given[option] = shown
 	}
@@ -304,7 +304,8 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
 	})
 	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
-		p.c.PrintWarnings(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
+		p.c.PrintWarnings(yamlfile.Problem{Text: "the environment's signing keys are not available here: the POST is " +
+			"not signed",
 			Hint: "set " + strings.Join(signingVariables, " or ")})
 	}
 
@@ -340,8 +341,8 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
-		return "", base.Usagef("the messages of %s do not go to a URL", cmp.Or(name, "this environment")).
-			Hint("say where to post with --to URL")
+		return "", base.Usagef("the messages of %s are not posted to a URL", cmp.Or(name, "this environment")).
+			Hint("give a URL with --to")
 	}
 
 	first := p.client.Instance.AppPort
@@ -364,7 +365,7 @@ func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme == "":
-		return "", "", base.Usagef("invalid URL %q", text).Hint("write it as http://127.0.0.1:8080/path")
+		return "", "", base.Usagef("invalid URL %q", text).Hint("use a URL such as http://127.0.0.1:8080/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return text, "", nil
 	}

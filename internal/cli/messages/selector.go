@@ -38,13 +38,13 @@ func addSelector(cmd *cobra.Command) *selector {
 }
 
 func addMatch(cmd *cobra.Command, p *selector) {
-	cmd.Flags().StringVar(&p.match, "match", "", "Select the messages whose body contains this text.")
+	cmd.Flags().StringVar(&p.match, "match", "", "Select messages whose body contains this text.")
 	addReason(cmd, p)
-	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, oldest first.")
 }
 
 func addReason(cmd *cobra.Command, p *selector) {
-	cmd.Flags().Func("reason", "Select those of one reason that 'tendril dead reasons' shows (embedded queue only).",
+	cmd.Flags().Func("reason", "Select messages with this reason from 'tendril dead reasons' (embedded queue only).",
 		func(text string) error {
 			p.reason = &text
 			return nil
@@ -52,11 +52,11 @@ func addReason(cmd *cobra.Command, p *selector) {
 }
 
 func addDeadFilter(cmd *cobra.Command, p *selector) {
-	cmd.Flags().StringVar(&p.attribute, "attribute", "", "Select those with this attribute: NAME, or NAME=VALUE.")
+	cmd.Flags().StringVar(&p.attribute, "attribute", "", "Select messages with this attribute: NAME, or NAME=VALUE.")
 	cmd.Flags().StringVar(&p.since, "since", "",
-		"Select those dead since then: a duration such as 90m, or a time (embedded queue only).")
+		"Select messages dead since this time, such as 90m or a date (embedded queue only).")
 	cmd.Flags().StringVar(&p.until, "until", "",
-		"Select those dead before then: a duration such as 24h, or a time (embedded queue only).")
+		"Select messages dead before this time, such as 24h or a date (embedded queue only).")
 }
 
 func (p *selector) narrow() bool {
@@ -100,10 +100,10 @@ func (p *selector) knownBy(q *target.Queue) error {
 		return nil
 	case p.reason != nil:
 		return base.Usagef("--reason works on the embedded queue only").
-			Hint("Amazon SQS does not know why a message failed")
+			Hint("Amazon SQS does not record why a message failed")
 	case p.since != "" || p.until != "":
 		return base.Usagef("--since and --until work on the embedded queue only").
-			Hint("Amazon SQS does not say when a message was dead-lettered")
+			Hint("Amazon SQS does not record when a message was dead-lettered")
 	}
 	return nil
 }
@@ -129,10 +129,10 @@ func (p *selector) check(args []string) error {
 	case p.limit < 0:
 		return base.Usagef("--limit %d is out of range", p.limit).Hint("use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return base.Usagef("messages are named by id and by --all, --match, --reason, --limit or another filter").
-			Hint("give only one of them")
+		return base.Usagef("messages are selected by id and by --all, --match, --reason, --limit or another filter").
+			Hint("use only one of them")
 	case len(p.ids) == 0 && !broad:
-		return base.Usagef("no messages are named").
+		return base.Usagef("no messages selected").
 			Hint("give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
 
@@ -221,8 +221,8 @@ func (s *selection) lost(queueName string) error {
 		return nil
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
-	return base.NotFoundf("queue %s holds no message %s", queueName, names).
-		Hint("'tendril dead list' shows what it holds")
+	return base.NotFoundf("queue %s has no message %s", queueName, names).
+		Hint("'tendril dead list' lists its messages")
 }
 
 func (p *selector) portion() int {

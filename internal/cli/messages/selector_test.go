@@ -81,9 +81,9 @@ func TestSelectorIsChecked(t *testing.T) {
 		args     []string
 		want     string
 	}{
-		{selector{}, nil, "no messages are named"},
-		{selector{all: true}, []string{"m1"}, "give only one of them"},
-		{selector{limit: 1}, []string{"m1"}, "give only one of them"},
+		{selector{}, nil, "no messages selected"},
+		{selector{all: true}, []string{"m1"}, "use only one of them"},
+		{selector{limit: 1}, []string{"m1"}, "use only one of them"},
 		{selector{limit: -1}, nil, "out of range"},
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, match: "x", limit: 3}, nil, ""},

@@ -24,12 +24,11 @@ import (
 // NewAlarms returns the command 'tendril alarms'.
 func NewAlarms(c *base.CLI) *cobra.Command {
 	return base.Family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
-		`Works on the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
-failures, latency, health, and a missing leader of the periodic tasks. The environment is
-described by the same arguments as for 'tendril up'; it need not run.
+		`Manages the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
+failures, latency, health, and a missing leader of the periodic tasks. The arguments are those of
+'tendril up'; the environment need not be running.
 
-The file alarms.yaml of the app's folder changes thresholds. AWS charges for alarms,
-dashboards and metrics.`,
+alarms.yaml in the app's folder changes thresholds. AWS charges for alarms, dashboards and metrics.`,
 		newAlarmsApply(c), newAlarmsShow(c), newAlarmsDelete(c))
 }
 
@@ -48,19 +47,19 @@ func addAppAndAlarmFlags(c *base.CLI, cmd *cobra.Command) *alarmFlags {
 
 func addAlarmFlags(c *base.CLI, cmd *cobra.Command, f *alarmFlags) {
 	cmd.Flags().StringVar(&f.file, "alarms-file", "",
-		"File that changes the alarms (default: alarms.yaml in the app's folder).")
+		"File that customizes the alarms (default: alarms.yaml in the app's folder).")
 	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
-		"ARN of an SNS topic that alarms notify; may be given again.")
+		"ARN of an SNS topic to notify; repeatable.")
 }
 
 func newAlarmsApply(c *base.CLI) *cobra.Command {
 	var prune bool
 	cmd := &cobra.Command{
 		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Create the alarms and the dashboard, or change them",
-		Long: `Creates the alarms and the dashboard of the environment, or changes them, and prints what it
-did. Applying again changes nothing. Alarms that are no longer described stay, unless
---prune is given. Nothing is changed that another program created.`,
+		Short: "Create or update the alarms and the dashboard",
+		Long: `Creates or updates the alarms and the dashboard of the environment, and prints each change.
+Applying twice changes nothing. Alarms no longer described are kept unless --prune is given.
+Alarms created by other programs are left alone.`,
 		Example: `  tendril alarms apply --queue-url URL --environment-name shop --name shop --dry-run
   tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
 	}
@@ -86,7 +85,7 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
 			slices.ContainsFunc(found.Alarms, func(a aws.AlarmState) bool { return len(a.Actions) > 0 })
 		if !notifies && len(want.Alarms) > 0 {
-			c.PrintWarnings(yamlfile.Problem{Text: "these alarms notify nobody",
+			c.PrintWarnings(yamlfile.Problem{Text: "these alarms have no one to notify",
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}
 
@@ -121,7 +120,7 @@ func addTemplateFormat(cmd *cobra.Command, format *string) {
 
 func checkTemplateFormat(format string) error {
 	if format != asCloudFormation {
-		return base.Usagef("%q is not a format of templates", format).Hint("use cloudformation")
+		return base.Usagef("invalid --format %q", format).Hint("use cloudformation")
 	}
 	return nil
 }
@@ -130,10 +129,9 @@ func newAlarmsShow(c *base.CLI) *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Show each alarm with its state, or print them as a CloudFormation template",
-		Long: `Shows the alarms of the environment with their state in the cloud. With --format, prints the
-same alarms and dashboard as a CloudFormation template (JSON), for those who create them that
-way; CloudWatch is not asked then.`,
+		Short: "List the alarms with their state, or print them as a CloudFormation template",
+		Long: `Lists the alarms of the environment with their state in the cloud. With --format, prints the
+alarms and the dashboard as a CloudFormation template (JSON) without calling CloudWatch.`,
 		Example: `  tendril alarms show path/to/app
   tendril alarms show path/to/app --format cloudformation > alarms.json`,
 	}
@@ -271,7 +269,7 @@ func newAlarmsDelete(c *base.CLI) *cobra.Command {
 		Use:   "delete [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Delete the alarms and the dashboard of the environment",
 		Long: `Deletes the alarms and the dashboard that 'tendril alarms apply' created for this environment,
-after asking. Those of other environments and programs stay.`,
+after a confirmation. Alarms of other environments and programs stay.`,
 	}
 
 	f := addAppAndAlarmFlags(c, cmd)
@@ -308,7 +306,7 @@ func deletions(name string, found *alarms.Found) (texts []string) {
 func deleteAlarms(ctx context.Context, c *base.CLI, cloud *aws.CloudWatch, name string, found *alarms.Found,
 	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
-		c.PrintErrf("the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
+		c.PrintErrf("environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
 		return nil
 	}
 	for _, text := range deletions(name, found) {
@@ -470,7 +468,7 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	}
 	attributes, err := found.Attributes(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		return base.Fail(base.ExitUnreachable, fmt.Errorf("the dead-letter queue of %s is not known: %w", found.Name(), err),
+		return base.Fail(base.ExitUnreachable, fmt.Errorf("looking up the dead-letter queue of %s: %w", found.Name(), err),
 			"allow these credentials sqs:GetQueueAttributes")
 	}
 	if err != nil {

@@ -25,15 +25,15 @@ import (
 
 // NewGenerate returns the command 'tendril generate'.
 func NewGenerate(c *base.CLI) *cobra.Command {
-	return base.Family("generate", "Print files to deploy with: units, images, manifests, policies, alarms",
+	return base.Family("generate", "Print deployment files: units, images, manifests, policies, alarms",
 		`Prints files that deploy an environment with the settings in force: flags, variables, tendril.yaml
-and the app's folder, which are given as for 'tendril up'. Settings that are not in the app's folder
-become flags in the files. Secrets never do: the files name the variables that hold them.`,
+and the app's folder, given as for 'tendril up'. Settings outside the app's folder become flags in
+the files. Secrets do not: the files name the variables that hold them.`,
 		newSystemd(c), newDocker(c),
-		newManifest(c, "compose", "Print a file of Docker Compose", generate.Compose),
-		newManifest(c, "kubernetes", "Print a manifest of Kubernetes", generate.Kubernetes),
-		newManifest(c, "keda", "Print a manifest of KEDA that scales the pods, with queues on Amazon SQS", generate.KEDA),
-		newIAM(c), newAlarmTemplate(c, "alarms", "Print the alarms and the dashboard as a template"),
+		newManifest(c, "compose", "Print a Docker Compose file", generate.Compose),
+		newManifest(c, "kubernetes", "Print a Kubernetes manifest", generate.Kubernetes),
+		newManifest(c, "keda", "Print a KEDA manifest that scales the pods, with queues on Amazon SQS", generate.KEDA),
+		newIAM(c), newAlarmTemplate(c, "alarms", "Print a template of the alarms and the dashboard"),
 		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
 }
 
@@ -44,7 +44,7 @@ func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVarP(&f.file, "file", "f", "",
-		"File to write, which must not exist, or a folder (default: standard output).")
+		"New file to write, or a folder (default: standard output).")
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		made, err := make(ctx, cmd, args)
 		if err != nil {
@@ -63,7 +63,7 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
 	if !folder && len(made) > 1 && !made[1].Beside {
-		return base.Usagef("%d files do not fit into %s", len(made), path).Hint("name a folder that exists")
+		return base.Usagef("cannot write %d files to %s", len(made), path).Hint("name an existing folder")
 	}
 
 	for i, file := range made {
@@ -85,7 +85,7 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 func printFiles(c *base.CLI, made []generate.File) error {
 	for i, file := range made {
 		if file.Beside {
-			c.PrintErrf("hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
+			c.PrintErrf("hint: write %s too, to keep secrets out of the image: add --file FOLDER\n", file.Path)
 			continue
 		}
 		if i > 0 {
@@ -102,7 +102,7 @@ func printFiles(c *base.CLI, made []generate.File) error {
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
-		c.PrintErrf("kept %s: see that it names *.env and .git\n", base.Plain(path))
+		c.PrintErrf("kept %s: make sure it excludes *.env and .git\n", base.Plain(path))
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -125,7 +125,7 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 		error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && name == "keda" && p.Embedded {
-			err = base.Usagef("an embedded queue is for one pod: there is nothing to scale").
+			err = base.Usagef("an embedded queue serves one pod: there is nothing to scale").
 				Hint("name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
 		}
 		if err != nil {
@@ -141,11 +141,11 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 func addImages(c *base.CLI, cmd *cobra.Command, f *generateFlags) {
 	cmd.Flags().StringVar(&f.image, "image", "", "Image of the app (default: NAME:1).")
 	cmd.Flags().StringVar(&f.tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(c.Version, "-dev"),
-		"Image of tendril, as deploy/docker/Dockerfile makes it.")
+		"Image of tendril, built with deploy/docker/Dockerfile.")
 }
 
 func newDocker(c *base.CLI) *cobra.Command {
-	cmd := newManifest(c, "docker", "Print a Dockerfile of the app with tendril in it", generate.Docker)
+	cmd := newManifest(c, "docker", "Print a Dockerfile for the app with tendril", generate.Docker)
 	cmd.Example = "  tendril generate docker path/to/app > path/to/app/Dockerfile"
 	return cmd
 }
@@ -153,19 +153,19 @@ func newDocker(c *base.CLI) *cobra.Command {
 func newSystemd(c *base.CLI) *cobra.Command {
 	f := &generateFlags{}
 	var split bool
-	cmd := newGenerator(c, "systemd", "Print a unit of systemd", f, func(_ context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, "systemd", "Print a systemd unit", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && split && p.AppCommand == "" {
-			err = base.Usagef("--split needs an app that tendril would start").
-				Hint("name its folder, or a command after --")
+			err = base.Usagef("--split needs an app for tendril to start").
+				Hint("name its folder, or add a command after --")
 		}
 		if err != nil {
 			return nil, err
 		}
 		return generate.Systemd(p, split), nil
 	})
-	cmd.Flags().BoolVar(&split, "split", false, "Print a unit for tendril and one for the app.")
+	cmd.Flags().BoolVar(&split, "split", false, "Print one unit for tendril and one for the app.")
 	cmd.Example = `  tendril generate systemd /srv/orders > tendril-orders.service
   tendril generate systemd --split /srv/orders --file /etc/systemd/system`
 	return cmd
@@ -261,8 +261,8 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 			p.Args = append(p.Args, "--"+o.Name+"="+e.Value)
 		}
 		if o.Name == "queues" && from.Layer.String() == "file" {
-			c.PrintWarnings(yamlfile.Problem{Where: from.Where, Text: "settings of single queues do not fit into flags",
-				Hint: "copy " + cfg.ConfigFile + " to where tendril runs, and name it with --config"})
+			c.PrintWarnings(yamlfile.Problem{Where: from.Where, Text: "per-queue settings cannot be written as flags",
+				Hint: "copy " + cfg.ConfigFile + " to the machine that runs tendril, and name it with --config"})
 		}
 	}
 
@@ -309,7 +309,7 @@ func newIAM(c *base.CLI) *cobra.Command {
 	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		if role != RoleRun && role != RoleOperate {
-			return nil, base.Usagef("--role=%s is not known", role).Hint("use run or operate")
+			return nil, base.Usagef("invalid --role %q", role).Hint("use run or operate")
 		}
 		policy, err := IamPolicy(c, cmd, args, role)
 		if err != nil || policy == nil {
@@ -318,7 +318,8 @@ func newIAM(c *base.CLI) *cobra.Command {
 		text, err := base.IndentedJSON(policy)
 		return []generate.File{{Path: "policy.json", Text: text}}, err
 	})
-	cmd.Flags().StringVar(&role, "role", RoleRun, "Role: run, that of the environment, or operate, of who types commands.")
+	cmd.Flags().StringVar(&role, "role", RoleRun, "Role: run for the environment, operate for people who run "+
+		"commands.")
 	base.Complete(cmd, "role", RoleRun, RoleOperate)
 	return cmd
 }

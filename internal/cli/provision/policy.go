@@ -36,8 +36,8 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 
 	for _, q := range opts.Config.Queues {
 		if q.Backend == config.BackendSQS && !q.Managed {
-			c.PrintWarnings(yamlfile.Problem{Text: "the dead-letter queue of " + q.Name + " is not known here",
-				Hint: "write its name in place of " + cloud.UnknownDeadLetterQueue + q.Name})
+			c.PrintWarnings(yamlfile.Problem{Text: "the name of the dead-letter queue of " + q.Name + " is unknown here",
+				Hint: "replace the placeholder with its name: " + cloud.UnknownDeadLetterQueue + q.Name})
 		}
 	}
 

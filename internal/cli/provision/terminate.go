@@ -25,17 +25,16 @@ func NewTerminate(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "terminate [DIR|ZIP]",
 		Short: "Delete the queues, tables and data that an environment created",
-		Long: `Lists what the environment of these settings created, with the number of messages, and
-deletes it when you type the environment's name. Give it the arguments and the settings
-file of 'tendril up'.
+		Long: `Lists the resources created by the environment of these settings, with the number of messages, and
+deletes them after you type the environment's name. Give it the arguments and the settings file of
+'tendril up'.
 
-On Amazon SQS that is what has the tag tendril:environment with the environment's name:
-the queue and the dead-letter queue that 'tendril up' created, and the registry table of
---registry-create unless another environment uses it. With --cloudwatch on, alarms and the
-dashboard of 'tendril alarms' are deleted as well. Embedded queues are deleted with
-the whole data directory.
+On Amazon SQS these are the resources with the tag tendril:environment and the environment's name:
+the queue and dead-letter queue created by 'tendril up', and the registry table of --registry-create
+unless another environment uses it. With --cloudwatch on, the alarms and the dashboard of 'tendril
+alarms' are deleted as well. Embedded queues are deleted with the whole data directory.
 
-Stop the environment first, on every machine: it is refused while it runs on this data
+Stop the environment first, on every machine; the command fails while it runs on this data
 directory.`,
 		Example: `  tendril terminate examples/thumbnails
   tendril terminate --name orders --backend sqs --region eu-west-1 --yes orders`,
@@ -43,7 +42,7 @@ directory.`,
 	}
 
 	base.AddSettings(cmd, func(config.Option) bool { return true })
-	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
+	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete it without confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 		if opts.Config == nil { // otherwise only the app is missing, which does not matter here
@@ -58,8 +57,8 @@ const terminateTimeout = 5 * time.Minute
 
 func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (base.Plan, error) {
 	if yes != "" && yes != cfg.Name {
-		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, which is %s", yes, cfg.Name).
-			Hint("give the settings of the environment that is meant, for example with --name or --config")
+		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, %s", yes, cfg.Name).
+			Hint("give the settings of the environment to delete, for example with --name or --config")
 	}
 
 	t := &termination{cli: c, cfg: cfg}
@@ -78,9 +77,9 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 		return base.PlanOf(base.Step("delete nothing"), func(context.Context) error { return nil }), nil
 	}
 
-	would := base.Step("delete what is listed, of environment %s, with all messages", cfg.Name)
+	would := base.Step("delete the listed resources of environment %s with all messages", cfg.Name)
 	return base.PlanOf(would, func(ctx context.Context) error {
-		if err := c.Confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
+		if err := c.Confirm("delete the listed resources with all messages", cfg.Name, yes != ""); err != nil {
 			return hintYes(err, cfg.Name)
 		}
 		return t.delete(ctx)
@@ -143,7 +142,8 @@ func (t *termination) show() (owned int, err error) {
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
 		if inWork, _ := strconv.Atoi(r.Attributes[target.InFlightCount]); r.Owned && inWork > 0 {
-			t.cli.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
+			t.cli.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in flight: stop the environment on "+
+				"every machine first", r.Name,
 				base.Plural(inWork, "message"))})
 		}
 	}
@@ -185,9 +185,9 @@ func (t *termination) delete(ctx context.Context) error {
 		case err == nil:
 			t.cli.PrintErrf("deleted %s\n", what)
 		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
-			t.cli.PrintErrf("%s was gone already\n", what)
+			t.cli.PrintErrf("%s was already deleted\n", what)
 		default:
-			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, base.Explained(err)))
+			failed = append(failed, fmt.Errorf("deleting %s: %w", what, base.Explained(err)))
 		}
 	}
 
@@ -195,9 +195,9 @@ func (t *termination) delete(ctx context.Context) error {
 		left, err := t.data.Delete()
 		switch {
 		case err != nil:
-			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
+			failed = append(failed, fmt.Errorf("deleting data directory %s: %w", t.data.Path, err))
 		case len(left) > 0:
-			t.cli.PrintErrf("emptied data directory %s but for what is not tendril's: %s\n", base.Plain(t.data.Path),
+			t.cli.PrintErrf("emptied data directory %s except for files of other programs: %s\n", base.Plain(t.data.Path),
 				base.Plain(strings.Join(left, ", ")))
 		default:
 			t.cli.PrintErrf("deleted data directory %s\n", base.Plain(t.data.Path))

@@ -20,7 +20,7 @@ import (
 // NewQueues returns the command 'tendril queues'.
 func NewQueues(c *base.CLI) *cobra.Command {
 	cmd := base.Family("queues", "List, create, show, purge, delete, pause and resume queues",
-		"Lists the queues with their messages, as 'tendril queues list' does.", newQueuesList(c), newQueuesShow(c),
+		"Lists the queues with their messages, like 'tendril queues list'.", newQueuesList(c), newQueuesShow(c),
 		newQueuesCreate(c), newQueuesPurge(c), newQueuesDelete(c), newQueuesPause(c), newQueuesResume(c))
 	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
 	listsQueues(c, cmd)
@@ -42,7 +42,7 @@ func newQueuesList(c *base.CLI) *cobra.Command {
 func listsQueues(c *base.CLI, cmd *cobra.Command) {
 	var prefix string
 	w := target.AddWhere(cmd)
-	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues with this name prefix.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
 		return listQueues(ctx, c, cmd, w, prefix)
 	}, List.View(c))
@@ -66,8 +66,8 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 	}
 
 	if !client.Instance.Embedded() {
-		return nil, base.Usagef("environment %q works on Amazon SQS and has no queues of its own",
-			client.Instance.Environment).Hint("add --backend sqs to list those of the account")
+		return nil, base.Usagef("environment %q uses Amazon SQS and has no queues of its own",
+			client.Instance.Environment).Hint("add --backend sqs to list the queues of the account")
 	}
 
 	all, err := client.Queues(ctx)
@@ -189,7 +189,7 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
-		Short: "Remove all messages of a queue for good",
+		Short: "Remove all messages of a queue permanently",
 		Args:  cobra.ExactArgs(1),
 	}
 	w := target.AddWhere(cmd)
@@ -223,13 +223,13 @@ func newQueuesPause(c *base.CLI) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
-		Short: "Stop receiving from a queue, or from all; work in flight is finished",
+		Short: "Stop receiving from a queue, or from all; messages in flight will finish",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
 	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *api.Client,
 		name string) (string, error) {
-		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
-			""+name) + "' goes on\n"
+		format := "environment %q paused %s; resume with '" + strings.TrimSpace("tendril queues resume "+
+			""+name) + "'\n"
 		if name == "" {
 			return format, client.Quiet(ctx, reason)
 		}
@@ -238,10 +238,10 @@ func newQueuesPause(c *base.CLI) *cobra.Command {
 }
 
 func newQueuesResume(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
+	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Resume receiving from a queue, or from all"}
 	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *api.Client,
 		name string) (string, error) {
-		const format = "environment %q receives from %s\n"
+		const format = "environment %q is receiving from %s\n"
 		if name == "" {
 			return format, client.ResumeAll(ctx)
 		}
@@ -296,8 +296,8 @@ func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, s
 	}
 
 	if len(client.Instance.Queues) == 0 {
-		return nil, "", base.Conflictf("this process has no worker: it only serves queues").
-			Hint("pause the environment that works on the queue, where 'tendril up' runs")
+		return nil, "", base.Conflictf("this process has no worker and only serves queues").
+			Hint("pause the environment that receives from the queue, on its 'tendril up' machine")
 	}
 
 	return client, name, nil

@@ -31,12 +31,12 @@ func newQueuesCreate(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a queue",
-		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists with the
-same attributes is not an error.
+		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. An existing queue with the same
+attributes is not an error.
 
-Its dead-letter queue, NAME-dead, is created too if it is missing, with the longest
-retention period, 14 days. A queue that exists keeps its redrive policy, unless you give
---dead-letter or --max-receives.`,
+Its dead-letter queue, NAME-dead, is created too if it is missing, with the longest retention
+period, 14 days. An existing queue keeps its redrive policy, unless you give --dead-letter or
+--max-receives.`,
 		Example: `  tendril queues create orders --max-receives 5
   tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
   tendril queues create scratch --no-dead-letter-queue
@@ -46,18 +46,18 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 
 	w := target.AddWhere(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
+	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue and add .fifo to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
-		"SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
+		"SQS attribute of the queue, such as VisibilityTimeout=300; repeatable.")
 	flags.StringVar(&n.deadLetter, "dead-letter", "",
-		"Dead-letter queue, created when it is missing (default: NAME-dead).")
-	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
+		"Dead-letter queue, created if missing (default: NAME-dead).")
+	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
 				return base.Plan{}, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
-					Hint("give one of them")
+					Hint("use only one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
@@ -75,8 +75,8 @@ func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) 
 	for _, text := range attributes {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return base.Usagef("--attribute %s has no = between name and value", text).
-				Hint("write it as VisibilityTimeout=300")
+			return base.Usagef("invalid --attribute %s: no = between name and value", text).
+				Hint("use NAME=VALUE, such as VisibilityTimeout=300")
 		}
 		n.attributes[key] = value
 	}
@@ -192,7 +192,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 				return nil, base.Conflictf("queue %s exists with %s=%s", n.name, name, now)
 			}
 		}
-		return []string{"leave queue " + n.name + " as it is: it exists"}, nil
+		return []string{"keep queue " + n.name + " unchanged: it exists"}, nil
 	}
 
 	if !errors.Is(err, queue.ErrNoQueue) {
@@ -207,7 +207,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 		case err != nil:
 			return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 		}
-		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, base.Plural(n.maxReceives, "receive"))
+		text += fmt.Sprintf(" with dead-letter queue %s after %s", n.deadLetter, base.Plural(n.maxReceives, "receive"))
 	}
 
 	return append(steps, text), nil

@@ -19,13 +19,12 @@ func newQueuesDelete(c *base.CLI) *cobra.Command {
 	var yes, untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
-		Short: "Delete a queue with all its messages for good",
-		Long: `Deletes a queue with all its messages, once you have typed how many it holds. Its dead-letter
-queue stays.
+		Short: "Delete a queue with all its messages permanently",
+		Long: `Deletes a queue with all its messages after you type their number. Its dead-letter queue stays.
 
-A queue that the running environment works on is refused, and one that takes the dead
-letters of another queue. On Amazon SQS, a queue that tendril did not create has no tag of
-an environment: it asks for the queue's name instead, and --yes alone is not enough.`,
+A queue of the running environment is not deleted, nor a dead-letter queue in use. A queue on Amazon
+SQS that tendril did not create has no environment tag: you confirm with the queue's name instead,
+and --yes alone is not enough.`,
 		Example: `  tendril queues delete scratch
   tendril queues delete scratch --yes
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
@@ -35,7 +34,7 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 	w := target.AddWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
-		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
+		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		w.Queue = args[0]
 		p, err := target.Find(ctx, c, cmd, w)
@@ -66,16 +65,16 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 // refuseNeeded rejects a queue the running environment receives from, or a dead-letter queue in use.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
-		return base.Conflictf("environment %q works on queue %s", client.Instance.Environment, p.Name).
-			Hint("stop it, and start it with other --queues before the queue is deleted")
+		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
+			Hint("stop it and restart it with other --queues before you delete the queue")
 	}
 	if p.Remote != nil {
 		return nil // Amazon SQS allows it, even for dead-letter queues in use
 	}
 	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
-		err = base.Conflictf("%s takes the dead letters of %s", p.Name,
-			strings.Join(q.DeadLetterSources, ", ")).Hint("delete those first, or give them another redrive policy")
+		err = base.Conflictf("%s is the dead-letter queue of %s", p.Name,
+			strings.Join(q.DeadLetterSources, ", ")).Hint("delete those first, or change their redrive policy")
 	}
 	return err
 }
@@ -87,7 +86,7 @@ func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
 
 func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	if err == nil {
-		c.PrintErrf("queue %s was deleted with %s\n", name, base.Plural(messages, "message"))
+		c.PrintErrf("queue %s deleted with %s\n", name, base.Plural(messages, "message"))
 	}
 	return err
 }

@@ -20,10 +20,10 @@ func NewInit(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
-		Long: `Recognises the app in FOLDER, by default the working folder, and writes a Procfile that starts it and a
-tendril.yaml with the settings that are changed first, each with its meaning. It knows apps in Node.js, Python
-(Flask, FastAPI, Django), Ruby (Rails, Rack), Go, PHP, Java and .NET, and Lambda functions for this machine. A file
-that exists stays as it is. Nothing is installed or started.`,
+		Long: `Detects the app in FOLDER, by default the working folder, and writes a Procfile that starts it and a
+tendril.yaml with the most common settings and their meaning. Supports apps in Node.js, Python (Flask,
+FastAPI, Django), Ruby (Rails, Rack), Go, PHP, Java and .NET, and local Lambda functions. Existing files
+stay as they are. Nothing is installed or started.`,
 		Example: "  tendril init\n  tendril init path/to/app --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -35,7 +35,7 @@ that exists stays as it is. Nothing is installed or started.`,
 		}
 
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return base.Plan{}, base.Usagef("there is no folder %s", dir).Hint("name the folder of the app")
+			return base.Plan{}, base.Usagef("folder %s not found", dir).Hint("name the folder of the app")
 		}
 
 		app, err := scaffold.Recognize(os.DirFS(dir))
@@ -60,7 +60,7 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if _, err := os.Lstat(path); err == nil {
-			c.PrintErrf("%s exists and stays as it is\n", base.Plain(path))
+			c.PrintErrf("%s exists and was not changed\n", base.Plain(path))
 			continue
 		}
 		c.Printf("%s\n", f.Text)
@@ -70,14 +70,14 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 }
 
 func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
-	c.PrintErrf("recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
+	c.PrintErrf("detected %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		switch err := writeNew(path, f.Text); {
 		case errors.Is(err, os.ErrExist):
-			c.PrintErrf("%s exists and stays as it is\n", base.Plain(path))
+			c.PrintErrf("%s exists and was not changed\n", base.Plain(path))
 		case err != nil:
-			return fmt.Errorf("writing %s: %w; choose a folder that may be written to", path, err)
+			return fmt.Errorf("writing %s: %w; choose a writable folder", path, err)
 		default:
 			c.PrintErrf("wrote %s\n", base.Plain(path))
 		}

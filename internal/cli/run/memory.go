@@ -31,7 +31,7 @@ const (
 // gets three quarters, unless tendril's minimum requires more.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
-		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, and tendril needs at "+
+		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
 			"least %d MiB", group>>20, leastMemory>>20)
 	}
 	switch {

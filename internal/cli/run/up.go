@@ -27,11 +27,11 @@ func NewUp(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
-		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or COMMAND, or
-already runs at --target. Without any of them, DIR is the working folder if it has a
-Procfile, Buildfile, cron.yaml or tendril.yaml. Messages come from an embedded, durable
-queue, or from Amazon SQS with --queue-url. A zip archive is unpacked below the data
-directory, where the newest five versions are kept.`,
+		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or COMMAND, or a running
+server at --target. Without any of them, DIR is the working folder if it has a Procfile,
+Buildfile, cron.yaml or tendril.yaml. Messages come from an embedded, durable queue, or from
+Amazon SQS with --queue-url. A zip archive is unpacked below the data directory, where the newest
+five versions are kept.`,
 		Example: `  tendril up examples/thumbnails
   tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ \
@@ -61,7 +61,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
 		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
-		return base.Fail(base.ExitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
+		return base.Fail(base.ExitUsage, err, "raise the limit, for example to the 64 MiB of the shipped sidecar")
 	}
 
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
@@ -100,7 +100,8 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	err = env.Run(stop, now)
 	select {
 	case sig := <-killed:
-		return base.Fail(base.ExitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
+		return base.Fail(base.ExitSignal+int(sig), errors.Join(fmt.Errorf("stopped immediately by a second signal "+
+			"(%s)", sig), err))
 	default:
 		return err
 	}
@@ -135,7 +136,7 @@ func newLogger(c *base.CLI, cfg *config.Config, text bool) *logging.Logger {
 func NewServe(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the embedded queues alone, over the SQS protocol",
+		Short: "Serve only the embedded queues, over the SQS protocol",
 		Args:  cobra.NoArgs,
 		Example: `  tendril serve
   tendril serve --data-dir /var/lib/tendril --listen 127.0.0.1:9324`,
@@ -186,7 +187,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case sig == syscall.SIGHUP:
 				go func() { // may take minutes; keep handling other signals
 					if err := env.Hangup(); err != nil {
-						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload refused", "component", "environment", "err", err)
+						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload rejected", "component", "environment", "err", err)
 					}
 				}()
 			case sig == syscall.SIGUSR2:
@@ -194,7 +195,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first, so that logging cannot delay it
-				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops at once", "component", "environment", "reason", sig.String())
+				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
 				// Both a parent and the process group forwarded the same signal.
 			default:
@@ -212,7 +213,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	switch paused, err := env.Quiet("the signal " + name); {
 	case err != nil:
-		log.Warn("pause refused", "component", "environment", "reason", name, "err", err)
+		log.Warn("pause rejected", "component", "environment", "reason", name, "err", err)
 	case paused:
 		event.Pause.Log(log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
 			"hint", "send the signal again, or type 'tendril queues resume'")

@@ -38,11 +38,11 @@ func gunicorn(app string) string {
 
 // Errors of Recognize, which include advice.
 var (
-	errContainer = errors.New("this app is made for a container, which tendril does not start; " +
-		"start it yourself and give its address: tendril up --target http://127.0.0.1:8080/, " +
-		"or write a Procfile that starts the app without a container")
-	errUnknown = errors.New("no app was recognised; " +
-		"write a Procfile with the line \"web: COMMAND\", of an app that listens on PORT")
+	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
+		"and give its address: tendril up --target http://127.0.0.1:8080/, or write a Procfile that starts the " +
+		"app without a container")
+	errUnknown = errors.New("no app detected; write a Procfile with the line \"web: COMMAND\", for an app that " +
+		"listens on PORT")
 )
 
 // Recognize identifies the app in a folder and the command that starts it.
@@ -316,8 +316,8 @@ func (a *App) Files(folder string) []File {
 	if a.Web == "" {
 		return []File{settings}
 	}
-	return []File{{"Procfile", fmt.Sprintf(`# What is started and kept running. web is the app: it gets each message as a POST on the port
-# in the variable PORT, and the message is done when it answers 200.
+	return []File{{"Procfile", fmt.Sprintf(`# Processes to start and keep running. web is the app: it receives each message as a POST on the
+# port in the variable PORT, and the message is done when it answers 200.
 web: %s
 `, a.Web)}, settings}
 }
@@ -339,18 +339,18 @@ func (a *App) offered() []setting {
 
 func (a *App) settings(folder string) string {
 	var b strings.Builder
-	b.WriteString(`# Settings of this environment. 'tendril explain OPTION' tells about one, 'tendril up --help-all'
-# lists all. Remove the # in front of a line that you need, and apply it with 'tendril reload'.
+	b.WriteString(`# Settings of this environment. 'tendril explain OPTION' explains one, 'tendril up --help-all'
+# lists all. Uncomment the lines you need, and apply them with 'tendril reload'.
 
 `)
 	fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n", environmentName(folder))
 	if a.Lambda != "" {
-		fmt.Fprintf(&b, "\n# The function that runs on this machine and gets the messages.\nlambda: %s\n", a.Lambda)
+		fmt.Fprintf(&b, "\n# The function that runs on this machine and receives the messages.\nlambda: %s\n", a.Lambda)
 	}
 
 	if a.Connections > 0 {
-		fmt.Fprintf(&b, "\n# Messages that the app works on at once, as many as the command in the Procfile has threads or workers.\n"+
-			"http_connections: %d\n", a.Connections)
+		fmt.Fprintf(&b, "\n# Messages delivered to the app at once, equal to the threads or workers of the command "+
+			"in the Procfile.\nhttp_connections: %d\n", a.Connections)
 	}
 
 	for _, setting := range a.offered() {

@@ -154,7 +154,7 @@ func TestFilesAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			if app.Web != "" && (len(b.Processes) != 1 || b.Processes[0].Command != app.Web) {
-				t.Errorf("the Procfile has %v", b.Processes)
+				t.Errorf("the Procfile %v", b.Processes)
 			}
 			cfg, err := config.Load(config.Sources{Flags: map[string]string{"config": dir + "/tendril.yaml"},
 				Environ: []string{"HOME=" + dir}, Bundle: b})

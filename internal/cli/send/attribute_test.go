@@ -37,12 +37,12 @@ func TestParseAttribute(t *testing.T) {
 		"n:Number=three":   `"three" is not a number`,
 		"n:Number=0x10":    "is not a number",
 		"n:Number=Inf":     "is not a number",
-		"raw:Binary=no!":   "not base64",
+		"raw:Binary=no!":   "base64",
 		"n:Float=3":        `unknown type "Float"`,
 		"n:=3":             `unknown type ""`,
 		"n:Numbers=3":      `unknown type "Numbers"`,
 		":Number=3":        "no name",
-		"raw:Binary.x=é":   "not base64",
+		"raw:Binary.x=é":   "base64",
 		"s:string=x":       `unknown type "string"`,
 		"n:Number.int=1_0": "is not a number",
 	} {
@@ -50,7 +50,7 @@ func TestParseAttribute(t *testing.T) {
 			t.Errorf("%s: %v (exit %d), want a usage error with %q", text, err, base.ExitCode(err), want)
 		}
 	}
-	if _, err := parseAttributes([]string{"a=1", "b=2", "a=3"}); err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("a name given twice: %v", err)
+	if _, err := parseAttributes([]string{"a=1", "b=2", "a=3"}); err == nil || !strings.Contains(err.Error(), "duplicate") {
+		t.Errorf("a duplicate name: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 	}
 
 	if o.refused > 0 {
-		return base.Failedf("%d of %s refused", o.refused, base.Plural(o.refused+len(o.sent), "message"))
+		return base.Failedf("%d of %s rejected", o.refused, base.Plural(o.refused+len(o.sent), "message"))
 	}
 
 	return nil
@@ -154,7 +154,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	case o.wait && o.many:
 		return nil
 	case o.wait:
-		_, err := o.c.PrintErrf("message %s is sent; waiting for its first attempt\n", r.ID)
+		_, err := o.c.PrintErrf("message %s sent; waiting for its first attempt\n", r.ID)
 		return err
 	}
 	return o.format.PrintEach(o.c, struct {
@@ -167,15 +167,15 @@ func (o *batchSender) print(r queue.Sent) error {
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
+		return nil, fmt.Errorf("asking the environment that receives from the queue, for --wait: %w", err)
 	}
 	i := client.Instance
 	if p.WorkedOnBy(&i) {
 		return client, nil
 	}
 	works := cmp.Or(target.QueueNames(&i, ""), "no queue")
-	return nil, base.Usagef("--wait would never end: environment %q works on %s, not on %s", i.Environment,
-		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that works on it")
+	return nil, base.Usagef("--wait would never return: environment %q receives from %s, not from %s", i.Environment,
+		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that receives from it")
 }
 
 // awaitOutcomes prints the outcome of each message. The error has the number of unsuccessful ones.
@@ -203,7 +203,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 				return err
 			}
 			if x == nil {
-				c.PrintErrf("no request was recorded for message %s: a function gets none\n", id)
+				c.PrintErrf("no request recorded for message %s: a function has none\n", id)
 			}
 		}
 		if err := printOutcome(c, d, x, o.format); err != nil {
@@ -283,9 +283,9 @@ func attemptsError(failed, running, unknown int) error {
 		count      int
 		what, hint string
 	}{
-		{failed, "failed", "it is tried again until it is dead-lettered; see 'tendril status'"},
-		{running, "still in work", "the app has not answered yet; wait longer with --timeout"},
-		{unknown, "not attempted in time", "'tendril status' shows what the worker waits for"},
+		{failed, "failed", "the message is retried until it is dead-lettered; see 'tendril status'"},
+		{running, "still running", "still running"},
+		{unknown, "not attempted in time", "'tendril status' shows the state of the worker"},
 	} {
 		if kind.count > 0 {
 			found, hints = append(found, base.Plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
@@ -318,7 +318,7 @@ func deliveryText(d api.Delivery) string {
 
 	switch {
 	case d.DeadLetterQueue != "":
-		text += ", the last attempt: it goes to " + d.DeadLetterQueue
+		text += ", the last attempt: moved to " + d.DeadLetterQueue
 	case !d.RetryAt.IsZero():
 		text += ", next attempt at " + d.RetryAt.Local().Format("15:04:05")
 	}

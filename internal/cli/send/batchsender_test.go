@@ -21,7 +21,7 @@ func TestAttemptsError(t *testing.T) {
 		want                     string
 	}{
 		{0, 0, 0, ""}, {2, 0, 0, "first attempt: 2 messages failed"}, {0, 0, 1, "1 message not attempted in time"},
-		{0, 2, 0, "2 messages still in work"}, {1, 0, 1, "first attempt: 1 message failed, 1 message not attempted in time"},
+		{0, 2, 0, "2 messages still running"}, {1, 0, 1, "first attempt: 1 message failed, 1 message not attempted in time"},
 	} {
 		err := attemptsError(c.failed, c.running, c.unknown)
 		if (err == nil) != (c.want == "") || err != nil &&
@@ -76,7 +76,7 @@ func TestDeliveryTexts(t *testing.T) {
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: api.InWork, Attempt: 2,
 			DurationMS: 900}): "m1 in work: attempt 2 has been running for 900 ms",
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops",
-			DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: it goes to jobs-dead`,
+			DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: moved to jobs-dead`,
 	} {
 		if got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

@@ -31,7 +31,7 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	}
 
 	if x.Error != "" {
-		fmt.Fprintf(&text, "* no whole answer after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
+		fmt.Fprintf(&text, "* no complete answer after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
 	} else {
 		fmt.Fprintf(&text, "* answered after %d ms\n", x.DurationMS)
 	}

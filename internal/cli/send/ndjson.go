@@ -55,7 +55,7 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			yield(line{number: number + 1},
-				base.Usagef("line %d is longer than %s", number+1, base.Size(MaxLine)).Hint("SQS takes messages up to 1 MiB"))
+				base.Usagef("line %d is longer than %s", number+1, base.Size(MaxLine)).Hint("SQS accepts messages up to 1 MiB"))
 		} else if err != nil {
 			yield(line{}, fmt.Errorf("reading messages: %w", err))
 		}
@@ -88,9 +88,9 @@ type delayed struct {
 func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
-		return m, when, errors.New("this is not valid UTF-8")
+		return m, when, errors.New("invalid UTF-8")
 	case !json.Valid(text):
-		return m, when, base.Usagef("this is not JSON").Hint("add --raw to send every line as it stands")
+		return m, when, base.Usagef("invalid JSON").Hint("add --raw to send every line as is")
 	}
 
 	var keys map[string]json.RawMessage
@@ -112,8 +112,8 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		return m, when,
 			base.Usagef("the object has a body, so it is read as a message, but %s",
 				strings.TrimPrefix(err.Error(), "json: ")).
-				Hint("a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to " +
-					"send every line as it stands")
+				Hint("use the keys body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before, " +
+					"or add --raw to send every line as is")
 	}
 
 	m = message.Message
@@ -134,7 +134,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 			return nil, err
 		}
 		if seen[a.Name] {
-			return nil, base.Usagef("--attr %s is given twice", a.Name).Hint("an attribute has one value")
+			return nil, base.Usagef("duplicate --attr %s", a.Name).Hint("give each attribute one value")
 		}
 		seen[a.Name] = true
 		attributes = append(attributes, a)
@@ -144,9 +144,9 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 
 // parseAttribute parses name=value or name:Type=value. The value of a Binary is base64.
 func parseAttribute(text string) (queue.Attribute, error) {
-	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
+	const forms = "use name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {
-		return queue.Attribute{}, base.Usagef("--attr %s: "+format, append([]any{text}, args...)...).Hint(forms)
+		return queue.Attribute{}, base.Usagef("invalid --attr %s: "+format, append([]any{text}, args...)...).Hint(forms)
 	}
 	name, value, found := strings.Cut(text, "=")
 	name, kind, typed := strings.Cut(name, ":")
@@ -158,11 +158,11 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	base, _, _ := strings.Cut(kind, ".")
 	switch {
 	case !found:
-		return refuse("there is no = between name and value")
+		return refuse("no = between name and value")
 	case name == "":
-		return refuse("there is no name")
+		return refuse("no name")
 	case value == "":
-		return refuse("the value is empty, which SQS refuses")
+		return refuse("empty value, which SQS rejects")
 	case base == "Number":
 		if _, ok := new(big.Float).SetString(value); !ok || strings.ContainsAny(value, "_xXpPiI") {
 			return refuse("%q is not a number", value)
@@ -170,7 +170,7 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	case base == "Binary":
 		data, err := base64.StdEncoding.DecodeString(value)
 		if err != nil {
-			return refuse("the value is not base64")
+			return refuse("invalid base64 value")
 		}
 		a.Value = string(data)
 	case base != "String":

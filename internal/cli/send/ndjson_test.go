@@ -53,9 +53,9 @@ func TestParseLine(t *testing.T) {
 		`{"body":"x","atributes":{}}`:          "atributes",
 		`{"body":"x","attributes":{"n":true}}`: `attribute "n"`,
 		`{"body":"x","delay_seconds":"soon"}`:  "delay_seconds",
-		`{"order":`:                            "not JSON",
-		`order 42`:                             "not JSON",
-		"\"\xff\"":                             "not valid UTF-8",
+		`{"order":`:                            "invalid JSON",
+		`order 42`:                             "invalid JSON",
+		"\"\xff\"":                             "invalid UTF-8",
 	} {
 		if _, err := parseLine([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)

@@ -41,7 +41,7 @@ func NewSend(c *base.CLI) *cobra.Command {
 Prints the message id once the queue has stored it.
 
 With --ndjson each line is one message. An object with the key "body" is read in the form
-that 'tendril dead export' and 'tendril peek -o json' print:
+printed by 'tendril dead export' and 'tendril peek -o json':
 
   {"body": "...", "attributes": {"kind": "thumb", "n": 3,
    "level": {"type": "Number.int", "value": "3"},
@@ -50,10 +50,10 @@ that 'tendril dead export' and 'tendril peek -o json' print:
    "not_before": "2026-12-24T18:00:00Z"}
 
 Any other JSON value is itself the body. With --raw each line is a body, JSON or not.
---attr, --delay, --at and --group apply where a line does not set them.
+--attr, --delay, --at and --group are defaults for lines that do not set them.
 
-The embedded queue delays a message for as long as you like; Amazon SQS for 15 minutes at most. A message that
-is delayed for longer counts as sent when the delay ends: its age and its retention begin then.`,
+The embedded queue has no limit for delays; on Amazon SQS the limit is 15 minutes. A message with
+a longer delay counts as sent when the delay ends: its age and retention start then.`,
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
   tendril send --wait -v '{"order": 42}'
@@ -69,19 +69,20 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")
-	flags.BoolVar(&f.raw, "raw", false, "Send one message per line, as it stands.")
+	flags.BoolVar(&f.raw, "raw", false, "Send one message per line, as is.")
 	flags.StringArrayVarP(&f.attributes, "attr", "a", nil,
-		"Message attribute: name=text, name:Number=3, name:Binary=BASE64; may be given again.")
+		"Message attribute: name=text, name:Number=3, name:Binary=BASE64; repeatable.")
 	flags.StringVar(&f.delay, "delay", "",
-		"Delay before the message becomes visible, such as 30s or 72h (default: that of the queue).")
-	flags.StringVar(&f.at, "at", "", "Time from which on the message is visible, such as 18:30 or 2026-12-24T18:00:00Z.")
-	flags.StringVarP(&f.group, "group", "g", "", "Message group; FIFO queues need one.")
+		"Delay before the message becomes visible, such as 30s or 72h (default: the queue's).")
+	flags.StringVar(&f.at, "at", "", "Time at which the message becomes visible, such as 18:30 or "+
+		"2026-12-24T18:00:00Z.")
+	flags.StringVarP(&f.group, "group", "g", "", "Message group, required for FIFO queues.")
 	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
 	flags.BoolVarP(&f.wait, "wait", "w", false,
-		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
+		"Wait for the first attempt and print its outcome; exit status 1 if it failed.")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false,
-		"With --wait: print the request that was posted and the app's answer.")
-	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
+		"With --wait: print the posted request and the app's answer.")
+	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Maximum wait for each message with --wait.")
 	f.format = base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		return planSend(ctx, c, cmd, args, f)
@@ -187,13 +188,13 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 
 	if f.many() && f.dedup != "" {
 		return queue.Outgoing{},
-			base.Usagef("--dedup would make one message of all lines").Hint(`write "dedup_id" into each line`)
+			base.Usagef("--dedup would give all lines the same deduplication id").Hint(`write "dedup_id" into each line`)
 	}
 
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
 	switch {
 	case f.delay != "" && f.at != "":
-		return out, base.Usagef("--delay and --at say when the message is visible").Hint("give one of them")
+		return out, base.Usagef("--delay and --at both set when the message becomes visible").Hint("use only one of them")
 	case f.at != "":
 		out.NotBefore, err = parseAt(f.at, time.Now())
 	case f.delay != "":
@@ -233,7 +234,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		return at, nil
 	}
 
-	return time.Time{}, base.Usagef("invalid --at: %s", text).
+	return time.Time{}, base.Usagef("invalid --at %q", text).
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
@@ -245,7 +246,7 @@ func parseDelay(text string) (time.Duration, error) {
 	}
 	if err != nil || delay < 0 || delay%time.Second != 0 {
 		return 0, base.Usagef("--delay %s is out of range", text).
-			Hint("use whole seconds from 0s on, such as 30s, 15m or 72h")
+			Hint("use whole seconds, such as 30s, 15m or 72h")
 	}
 	return delay, nil
 }
@@ -254,8 +255,8 @@ func parseDelay(text string) (time.Duration, error) {
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
-		return nil, base.Usagef("the body is given as an argument and as a file or lines").
-			Hint("give only one of them")
+		return nil, base.Usagef("the body is given both as an argument and as a file or lines").
+			Hint("use only one of them")
 	case len(args) == 1 && args[0] != "-":
 		return nil, nil
 	case f.file != "" && f.file != "-":
@@ -265,15 +266,14 @@ func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) 
 		}
 		return file, nil
 	case f.file == "" && len(args) == 0 && c.TtyIn:
-		return nil, base.Usagef("there is no body").
+		return nil, base.Usagef("no body given").
 			Hint(`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
 	}
 	return io.NopCloser(c.In), nil
 }
 
 func unreadable(err error) error {
-	return base.Usagef("reading the body: %w", err).Hint("name a file that can be read with --file, or - for " +
-		"standard input")
+	return base.Usagef("reading the body: %w", err).Hint("name a readable file with --file, or - for standard input")
 }
 
 func single(body string, template queue.Outgoing) iter.Seq2[line, error] {

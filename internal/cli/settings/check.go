@@ -27,14 +27,13 @@ func NewCheck(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
-		Long: `Reads what 'tendril up' would read with the same arguments. Reports mistakes (exit status
-2), ports in use (7), warnings, and what of the bundle is not used. Lists the steps of a
-deployment, the settings and environment properties of the bundle with file and line, and
-the next five runs of each periodic task. Starts and changes nothing, and uses no network.
+		Long: `Reads the settings and the bundle like 'tendril up' with the same arguments. Reports mistakes
+(exit status 2), ports in use (7), warnings, and unused parts of the bundle. Lists the steps of a
+deployment, the settings and environment properties of the bundle with file and line, and the
+next five runs of each periodic task. Starts and changes nothing, and uses no network.
 
-With --iam it prints the IAM policy that the environment's role needs on AWS with these
-settings, and nothing else; with --iam=operate the one for whoever runs dead, peek, queues
-and terminate.`,
+--iam prints only the IAM policy that the environment's role needs on AWS with these settings;
+--iam=operate the one for people who run dead, peek, queues and terminate.`,
 		Example: `  tendril check examples/thumbnails
   tendril check --iam --backend sqs --name orders > policy.json`,
 		Args: base.OneApp,
@@ -52,7 +51,7 @@ and terminate.`,
 		case provision.RoleRun, provision.RoleOperate:
 			return printPolicy(c, cmd, args, role)
 		}
-		return base.Usagef("--iam=%s is not known", role).Hint("use run or operate")
+		return base.Usagef("invalid --iam %q", role).Hint("use run or operate")
 	}
 
 	return cmd
@@ -167,9 +166,9 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
-			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
+			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would fail", i.Environment,
 				opts.Config.DataDir, i.PID),
-			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs another --name"})
+			Hint: "'tendril deploy' replaces the running version; a second environment needs another --name"})
 		return nil
 	}
 	return opts.ProbePorts()
@@ -193,7 +192,7 @@ func queueText(q *config.QueueSettings) string {
 	case q.Function != "":
 		text += " to the function " + q.Function
 	case q.Lambda != "":
-		text += " to the function on this machine: " + q.Lambda
+		text += " to the local function: " + q.Lambda
 	case q.Target != "":
 		text += " to " + q.Target + q.HTTPPath
 	}
@@ -216,8 +215,8 @@ func scaledText(s *config.Settings) string {
 		return base.Plain(s.ScaleTarget)
 	}
 
-	instances := fmt.Sprintf("%d to %d instances of the Auto Scaling group or ECS service that this one is in, unless "+
-		"something else scales it", s.ScaleMinSize, s.ScaleMaxSize)
+	instances := fmt.Sprintf("%d to %d instances of its Auto Scaling group or ECS service, unless something else "+
+		"scales it", s.ScaleMinSize, s.ScaleMaxSize)
 	switch {
 	case !s.AnyToOwnApp():
 		return instances
@@ -225,7 +224,7 @@ func scaledText(s *config.Settings) string {
 		return processes
 	}
 
-	return instances + "; " + processes + " where it is in none"
+	return instances + "; " + processes + " outside of one"
 }
 
 const shownTimes = 5

@@ -21,7 +21,7 @@ func NewConfig(c *base.CLI) *cobra.Command {
 		Use:   "schema",
 		Short: "Print a JSON Schema of tendril.yaml for editors",
 		Long: `Prints a JSON Schema of the settings file. An editor with a YAML language server completes and
-checks keys and values by it when the first line of tendril.yaml is
+checks keys and values if the first line of tendril.yaml is
 
   # yaml-language-server: $schema=tendril.schema.json`,
 		Example: "  tendril config schema > tendril.schema.json",
@@ -29,9 +29,9 @@ checks keys and values by it when the first line of tendril.yaml is
 		RunE:    func(*cobra.Command, []string) error { return c.PrintJSON(config.Schema()) },
 	}
 	return base.Family("config", "Show and change the settings of the running environment",
-		`Shows the settings of the running environment, and changes its settings file: the one that it
-was started with, or tendril.yaml in its working folder. What can take effect while it runs does
-so at once; the rest waits for the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
+		`Shows the settings of the running environment, and changes its settings file: the one it was
+started with, or tendril.yaml in its working folder. Changes take effect at once if possible, the
+others at the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
 }
 
 func newConfigShow(c *base.CLI) *cobra.Command {
@@ -40,15 +40,15 @@ func newConfigShow(c *base.CLI) *cobra.Command {
 		Use:   "show [OPTION...]",
 		Short: "List options in force: value, default, origin, and when a change takes effect",
 		Long: `Lists the options of the configuration page of worker environments, and all others that are
-set. With options it lists those. An option that the settings file cannot change, because a flag
-or a variable sets it, is marked as locked.`,
+set, or only the given options. Options set by a flag or a variable are marked as locked,
+because the settings file cannot change them.`,
 		Example: `  tendril config show
   tendril config show http-path inactivity-timeout
   tendril config show --all -o json`,
 		ValidArgsFunction: base.CompleteOptions,
 	}
 
-	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
+	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
 	var names []string
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
 		names = args
@@ -93,7 +93,7 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 
 	c.Printf("settings file: %s\n", base.Plain(file))
 	if shown.Problem != "" {
-		c.PrintErrf("warning: the settings file is wrong by now: %s\n", base.Plain(shown.Problem))
+		c.PrintErrf("warning: the settings file is now invalid: %s\n", base.Plain(shown.Problem))
 	}
 
 	section := func(title string, is func(*api.ConfigOption) bool) error {
@@ -153,10 +153,10 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 func newConfigSet(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set OPTION=VALUE...",
-		Short: "Set options in the settings file, and put in force what can be",
-		Long: `Writes options into the settings file of the running environment, after it has shown the lines
-that differ and asked. The values are checked first; a mistake changes nothing. An option may have
-any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of its own in the file.`,
+		Short: "Set options in the settings file, and apply them if possible",
+		Long: `Writes options to the settings file of the running environment after showing the changed lines
+and asking for confirmation. The values are checked first; a mistake changes nothing. An option may
+have any of its names. "OPTION of QUEUE" is a setting of one queue with its own map in the file.`,
 		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
   tendril config set 'http-path of payments=/pay' --dry-run`,
 		Args:              cobra.MinimumNArgs(1),
@@ -166,7 +166,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
-			return base.Usagef("%q is not OPTION=VALUE", arg).Hint("write " + arg + "=VALUE, or 'tendril config unset " +
+			return base.Usagef("invalid argument %q: use OPTION=VALUE", arg).Hint("write " + arg + "=VALUE, or 'tendril config unset " +
 				terminal.ShellWord(arg) + "' to remove it")
 		}
 		set[name] = &value
@@ -178,8 +178,8 @@ func newConfigUnset(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unset OPTION...",
 		Short: "Remove options from the settings file",
-		Long: `Removes options from the settings file of the running environment, so that their defaults or
-those of the bundle count again. It shows the lines that differ and asks first.`,
+		Long: `Removes options from the settings file of the running environment, restoring their defaults or
+the values of the bundle. Shows the changed lines and asks for confirmation.`,
 		Example:           "  tendril config unset inactivity-timeout",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: base.CompleteOptions,
@@ -236,7 +236,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 
 func printPreview(c *base.CLI, p *api.SettingsPreview) {
 	if len(p.Lines) == 0 {
-		c.PrintErrf("%s says that already: nothing to change\n", base.Plain(p.File))
+		c.PrintErrf("nothing to change in %s\n", base.Plain(p.File))
 		return
 	}
 	c.Printf("%s\n", base.Plain(p.File))
@@ -248,7 +248,7 @@ func printPreview(c *base.CLI, p *api.SettingsPreview) {
 		if o.Restart {
 			when = "takes effect at the next start"
 		}
-		c.Printf("%s is %s then: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
+		c.Printf("%s would be %s: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
 	}
 	for _, w := range p.Warnings {
 		c.PrintErrf("warning: %s\n", base.Plain(w.Text))
@@ -271,11 +271,11 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 			now = append(now, o.Name)
 		}
 	}
-	c.PrintErrf("%s was written\n", base.Plain(p.File))
+	c.PrintErrf("wrote %s\n", base.Plain(p.File))
 	if len(now) > 0 {
-		c.PrintErrf("changed, and in force now: %s\n", base.Plain(strings.Join(now, ", ")))
+		c.PrintErrf("changed, in force now: %s\n", base.Plain(strings.Join(now, ", ")))
 	}
 	if len(later) > 0 {
-		c.PrintErrf("changed, for the next start: %s\n", base.Plain(strings.Join(later, ", ")))
+		c.PrintErrf("changed at the next start: %s\n", base.Plain(strings.Join(later, ", ")))
 	}
 }

@@ -21,14 +21,14 @@ func NewExplain(c *base.CLI) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
-		Short: "Show the value of an option, its default, and where it was set",
+		Short: "Show the value of an option, its default, and its origin",
 		Long: `Shows one option by any of its names (flag, variable, key, Elastic Beanstalk or Workerless
 name), or another setting of a bundle, such as an environment property. Without an option,
-lists everything that is set, and where.
+lists every option that is set, with its origin.
 
-It asks the environment that runs on the data directory, says so on standard error, and says
-what the settings in the files have changed to since. Where none runs, or with --dir or
-flags of 'tendril up', it reads the settings as 'tendril up' would.`,
+Asks the environment that runs on the data directory, names it on standard error, and shows
+changes in the files since it started. If none is running, or with --dir or flags of 'tendril
+up', it reads the settings like 'tendril up'.`,
 		Example: `  tendril explain http-connections
   tendril explain InactivityTimeout --dir path/to/app
   tendril explain --dir path/to/app`,
@@ -101,7 +101,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
 			if b, err = base.OpenBundle(f.At); err != nil {
-				c.PrintWarnings(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
+				c.PrintWarnings(yamlfile.Problem{Text: "reading the bundle of the running environment: " + err.Error()})
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 
 	e.show = func() error {
 		if len(rows) == 1 {
-			c.PrintErrln("nothing is set: every option has its default")
+			c.PrintErrln("no option is set: all have their defaults")
 		} else if err := c.PrintTable(rows); err != nil {
 			return err
 		}
@@ -265,7 +265,7 @@ func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	value, from := settingInForce(c, last)
 	c.Printf("  %-18s %s (%s)\n", "value", value, from)
 	c.Printf("  %-18s %s\n", "namespace", base.Plain(last.Namespace))
-	fmt.Fprint(c.Out, "\n  set by, the last one counts:\n")
+	fmt.Fprint(c.Out, "\n  set by (the last one wins):\n")
 	for _, s := range settings {
 		c.Printf("    %-12s %s (%s)\n", "bundle", base.Plain(s.Shown()), base.Position(s.File, s.Line))
 	}
@@ -277,11 +277,11 @@ func explainBundled(c *base.CLI, settings []bundle.Setting) {
 func bundledMeaning(s bundle.Setting) string {
 	switch why := bundle.NoEffect(s.Namespace); {
 	case why != "":
-		return "Without effect: " + why + "."
+		return "No effect: " + why + "."
 	case s.Namespace == bundle.NamespaceEnvironment:
-		return "A variable that the app finds in its environment."
+		return "An environment variable of the app."
 	}
-	return "A setting of the bundle; 'tendril check' says what becomes of it."
+	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
 // settingInForce returns the value of a bundle's setting, redacted if it looks secret, and its origin. A variable of

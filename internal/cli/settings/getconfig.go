@@ -27,32 +27,32 @@ type getConfigCommand struct {
 // NewGetConfig returns the command 'tendril get-config'.
 func NewGetConfig(c *base.CLI) *cobra.Command {
 	g := &getConfigCommand{cli: c}
-	cmd := base.Family("get-config", "Answer scripts that ask for the settings of the environment",
-		`Answers what scripts ask Elastic Beanstalk's tool get-config: environment properties,
-option settings, paths. Objects are JSON on one line; a single value is plain text. A hook
-gets the answers of the version that it belongs to, the app those of its own version, and
-everybody else those of the version that serves in the data directory. Hooks, build
-commands and the app find it as "get-config" on their PATH.`,
+	cmd := base.Family("get-config", "Print settings of the environment for scripts",
+		`Prints the values that scripts read with Elastic Beanstalk's get-config tool: environment
+properties, option settings, paths. Objects are JSON on one line; a single value is plain text.
+Hooks and the app get the values of their own version, other callers those of the version that
+serves in the data directory. Hooks, build commands and the app find it as "get-config" on their
+PATH.`,
 		g.command(getconfig.Environment, "Environment properties of the app", "key"),
 		g.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
 			"option-name"),
 		g.command(getconfig.Container, "Paths and names on this machine", "key"),
 		g.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
-		g.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
+		g.command(getconfig.Addons, "The database described by the RDS_ properties", "add-on", "key"),
 		g.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
 	)
 
 	cmd.Example = `  tendril get-config environment -k DATABASE_URL
   tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
   tendril get-config --output YAML meta -k sqsdconfig`
-	cmd.PersistentFlags().StringVar(&g.form, "output", formJSON, "Form of objects: JSON or YAML.")
+	cmd.PersistentFlags().StringVar(&g.form, "output", formJSON, "Format of objects: JSON or YAML.")
 	base.Complete(cmd, "output", formJSON, formYAML)
 	return cmd
 }
 
 var optionHelp = map[string]string{
-	"key": "Print the value of this key alone.", "namespace": "Print the options of this namespace alone.",
-	"option-name": "Print the value of this option of the namespace alone.", "add-on": "Print this add-on alone.",
+	"key": "Print only the value of this key.", "namespace": "Print only the options of this namespace.",
+	"option-name": "Print only the value of this option of the namespace.", "add-on": "Print only this add-on.",
 }
 
 // command returns a subcommand with an option per element of the path. The short form is its first letter.
@@ -103,7 +103,7 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 		return nil, base.NotFoundf("no environment is running in %s", dir).
 			Hint("name its data directory with --data-dir, or start it with 'tendril up'")
 	case errors.Is(err, fs.ErrPermission):
-		return nil, base.Fail(base.ExitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
+		return nil, base.Fail(base.ExitUnreachable, fmt.Errorf("the data directory belongs to another user: %w", err), "run it with sudo")
 	case err != nil:
 		return nil, base.Fail(base.ExitFailed, err)
 	}
@@ -117,7 +117,7 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 		return value, nil
 	}
 
-	return nil, base.Fail(base.ExitNotFound, err, "docs/bundles.md#get-config says what exists")
+	return nil, base.Fail(base.ExitNotFound, err, "docs/bundles.md#get-config lists the keys")
 }
 
 func (g *getConfigCommand) text(answer any) (string, error) {

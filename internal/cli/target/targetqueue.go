@@ -42,7 +42,7 @@ func AddWhere(cmd *cobra.Command) *Flags {
 	w := &Flags{}
 	base.AddDataDir(cmd)
 	cmd.Flags().StringVar(&w.Backend, "backend", backendAuto,
-		"Where a queue name is looked up: embedded (also auto), or sqs for Amazon SQS.")
+		"Where to look up a queue name: embedded (also auto), or sqs for Amazon SQS.")
 	base.Complete(cmd, "backend", backendAuto, BackendEmbedded, BackendSQS)
 	return w
 }
@@ -50,7 +50,7 @@ func AddWhere(cmd *cobra.Command) *Flags {
 // Defaults of --queue.
 const (
 	OnlyQueue      = "the only one of the environment"
-	AllQueues      = "all are searched"
+	AllQueues      = "all queues"
 	AllDeadLetters = "all dead-letter queues"
 )
 
@@ -122,7 +122,7 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 
 	if ref.Remote() || w.Backend == BackendSQS {
 		if w.Queue == "" {
-			return nil, base.Usagef("no queue is named").Hint("name one on Amazon SQS, by name, URL or ARN")
+			return nil, base.Usagef("no queue given").Hint("name one on Amazon SQS, by name, URL or ARN")
 		}
 		return findOnSQS(ctx, w.Queue)
 	}
@@ -144,7 +144,7 @@ func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	if cmd.Flags().Lookup("queue") != nil {
 		command += "--queue "
 	}
-	return base.Usagef("environment %q works on several queues: %s", i.Environment, QueueNames(i, "")).
+	return base.Usagef("environment %q uses several queues: %s", i.Environment, QueueNames(i, "")).
 		Hint("name one: " + command + i.Queues[0].Name)
 }
 
@@ -154,7 +154,7 @@ func (w *Flags) Check() error {
 	case backendAuto, BackendEmbedded, BackendSQS:
 		return nil
 	}
-	return base.Usagef("--backend %s is not known", w.Backend).Hint("use auto, embedded or sqs")
+	return base.Usagef("invalid --backend %q", w.Backend).Hint("use auto, embedded or sqs")
 }
 
 // ParseQueue parses a queue's name, URL or ARN; "" is the zero reference.
@@ -186,14 +186,14 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, err
 	}
 	switch {
 	case name == "":
-		return nil, base.Usagef("environment %q works on no queue of its own", instance.Environment).
-			Hint("name a queue; 'tendril queues list' shows the queues")
+		return nil, base.Usagef("environment %q has no queue of its own", instance.Environment).
+			Hint("name a queue; 'tendril queues list' lists the queues")
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():
 		return &Queue{Name: name, Client: client}, nil
 	}
-	return nil, base.NotFoundf("environment %q works on Amazon SQS and has no queue %s of its own",
+	return nil, base.NotFoundf("environment %q uses Amazon SQS and has no queue %s of its own",
 		instance.Environment, name).Hint("give the queue's URL or ARN, or add --backend sqs")
 }
 
@@ -305,7 +305,7 @@ func (p *Queue) Acknowledge(ctx context.Context, messages []api.ReceivedMessage)
 	}
 	n, err := p.Client.Acknowledge(ctx, p.Name, handles)
 	if err == nil && n < len(handles) {
-		err = fmt.Errorf("%s not deleted: the visibility timeout was over", base.Plural(len(handles)-n, "message"))
+		err = fmt.Errorf("%s not deleted: the visibility timeout had expired", base.Plural(len(handles)-n, "message"))
 	}
 	return err
 }
@@ -344,8 +344,8 @@ func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
 		wait := time.Until(m.NotBefore)
 		if wait > MaxDelay {
 			return nil, base.Usagef("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
-				m.NotBefore.Format(time.RFC3339)).Hint("send it to an embedded queue, which has no such limit",
-				"or let a periodic task send it when it is due: see docs/periodic.md")
+				m.NotBefore.Format(time.RFC3339)).Hint("send it to an embedded queue, which has no limit",
+				"or use a periodic task to send it when it is due: see docs/periodic.md")
 		}
 		wait = max(0, wait+time.Second-1).Truncate(time.Second)
 		m.Delay, m.NotBefore = &wait, time.Time{}

@@ -20,8 +20,8 @@ func NewTasks(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List, run, pause and resume periodic tasks; show their history",
-		Long: `Lists the periodic tasks of the running environment and says which instance enqueues them.
-Each subcommand works on any instance, not only on the leader.`,
+		Long: `Lists the periodic tasks of the running environment and the instance that enqueues them. Each
+subcommand works on any instance, not only on the leader.`,
 		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
 		Args:    cobra.NoArgs,
 	}
@@ -34,7 +34,7 @@ func newTasksList(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the tasks: schedule, next and last run, and who enqueues them",
+		Short:   "List the tasks: schedule, next and last run, and leader",
 		Args:    cobra.NoArgs,
 	}
 	listsTasks(c, cmd)
@@ -57,7 +57,7 @@ func listsTasks(c *base.CLI, cmd *cobra.Command) {
 func newTasksRun(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
-		Short: "Enqueue one run of a task now, also of a paused one",
+		Short: "Enqueue one run of a task now, even if it is paused",
 		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
 		Args:  cobra.ExactArgs(1),
 	}
@@ -85,7 +85,7 @@ func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Tasks(ctx)
 			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
-				err = base.NotFoundf("there is no task %q", name).Hint("'tendril tasks' lists the tasks that exist")
+				err = base.NotFoundf("task %q not found", name).Hint("'tendril tasks' lists the tasks")
 			}
 			return []string{fmt.Sprintf(would, name)}, err
 		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }), err
@@ -101,7 +101,7 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
-		Short: "Pause a task: its runs are left out until it is resumed",
+		Short: "Pause a task: its runs are skipped until it is resumed",
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
@@ -115,7 +115,7 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 func newTasksResume(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
-		Short: "Resume a paused task; missed runs are not made up for",
+		Short: "Resume a paused task; missed runs are not caught up",
 		Args:  cobra.ExactArgs(1),
 	}
 	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
@@ -130,9 +130,9 @@ func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) erro
 		return failed
 	}
 	return f.Print(c, task, []string{task.Task}, func() error {
-		text := "task %s is enqueued when it is due\n"
+		text := "task %s is scheduled\n"
 		if task.Paused {
-			text = "task %s is paused; 'tendril tasks resume' goes on\n"
+			text = "task %s is paused; 'tendril tasks resume' resumes it\n"
 		}
 		_, err := c.PrintErrf(text, base.Plain(task.Task))
 		return err
@@ -143,9 +143,9 @@ func newTasksHistory(c *base.CLI) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
-		Short: "Show the runs of a task, or of all tasks, the newest first",
-		Long: `Shows the runs that this instance remembers: those that it enqueued or left out, and those
-that other instances enqueued and its app processed.`,
+		Short: "Show the runs of a task, or of all tasks, newest first",
+		Long: `Shows the runs recorded on this instance: those that it enqueued or skipped, and those enqueued
+by other instances and processed by its app.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
@@ -193,7 +193,7 @@ func runText(r *api.TaskRun) string {
 	text := r.Outcome
 	switch {
 	case r.Skipped != "":
-		return "left out: " + base.Plain(r.Skipped)
+		return "skipped: " + base.Plain(r.Skipped)
 	case r.Outcome == "" && r.Attempts == 0:
 		return "not delivered here yet"
 	case r.Status != 0:
@@ -229,7 +229,7 @@ func originText(r *api.TaskRun) string {
 		notes = append(notes, "run by hand")
 	}
 	if r.Resent {
-		notes = append(notes, "perhaps sent twice")
+		notes = append(notes, "possibly sent twice")
 	}
 	if r.RunID == "" && r.Skipped == "" {
 		notes = append(notes, "enqueued elsewhere")
@@ -244,14 +244,14 @@ func leaderText(st *api.TasksStatus) string {
 	case st.Off != "":
 		return "NOT SCHEDULED: " + base.Plain(st.Off)
 	case l.Local:
-		return "led by this instance, which is declared the only one (--leader local)"
+		return "led by this instance, declared the only one (--leader local)"
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":
 		text = fmt.Sprintf("led by %s (term %d), seen %s ago", base.Plain(l.Holder), l.Term, base.Seconds(l.AgeSeconds))
 	}
 	if l.Error != "" {
-		text += "; the registry: " + base.Plain(l.Error)
+		text += "; registry error: " + base.Plain(l.Error)
 	}
 	return text
 }

@@ -49,9 +49,9 @@ func TestRunTable(t *testing.T) {
 			Reason: "connection refused"},
 	})[1:]
 	want := [][]string{
-		{"tidy", "2026-07-01 12:00 UTC", "12ms", "not delivered here yet", "m1", "run by hand, perhaps sent twice"},
+		{"tidy", "2026-07-01 12:00 UTC", "12ms", "not delivered here yet", "m1", "run by hand, possibly sent twice"},
 		{"tidy", "2026-07-01 12:00 UTC", "-", "done 200 in 41ms", "m2", "enqueued elsewhere"},
-		{"tidy", "2026-07-01 12:00 UTC", "-", "left out: paused", "-", ""},
+		{"tidy", "2026-07-01 12:00 UTC", "-", "skipped: paused", "-", ""},
 		{"tidy", "2026-07-01 12:00 UTC", "0s", "unreached: connection refused in 0s", "m3", ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -70,14 +70,14 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 			next: {Leader: api.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
 		"3, led by web-2 (term 7), seen 3s ago" +
 			next: {Leader: api.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
-		"3, led by this instance, which is declared the only one (--leader local)" +
+		"3, led by this instance, declared the only one (--leader local)" +
 			next: {Leader: api.Leader{Leading: true, Local: true}, Tasks: tasks},
-		"3, no leader known; the registry: table jobs is missing" +
+		"3, no leader known; registry error: table jobs is missing" +
 			next: {Leader: api.Leader{Error: "table jobs is missing"}, Tasks: tasks},
 		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME": {Off: "no leader can be elected: give " +
 			"--registry-table NAME", Tasks: tasks},
 		"0, led by this instance (term 1)": {Leader: api.Leader{Leading: true, Term: 1}},
-		"3, led by this instance (term 4); the registry: timed out" +
+		"3, led by this instance (term 4); registry error: timed out" +
 			next: {Leader: api.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
 	} {
 		if got := Summary(&st); got != want {

@@ -17,13 +17,13 @@ import (
 func NewBackup(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write the embedded queues to a file, also while the environment runs",
+		Short: "Back up the embedded queues to a file, even while the environment runs",
 		Long: `Writes the embedded queues of a data directory to a new file: messages, attempts, queues and the
-registry of periodic tasks, as they are at one moment. The environment may run meanwhile. The
-copy is verified: the file, and each message by its checksum.
+registry of periodic tasks, as one consistent snapshot, even while the environment runs. The copy is
+verified: the file, and the checksum of each message.
 
-The file is an SQLite database for its owner alone; 'tendril restore' puts it back. Pauses of
-queues, tokens and versions of the app are not in it: see docs/backup.md.`,
+The file is an SQLite database readable only by its owner; 'tendril restore' restores it. Pauses of
+queues, tokens and versions of the app are not included: see docs/backup.md.`,
 		Example: "  tendril backup /backups/orders-$(date +%F).db\n  tendril backup orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -53,20 +53,20 @@ func NewRestore(c *base.CLI) *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup of the embedded queues into a data directory",
-		Long: `Verifies a backup and puts it into the data directory, which no environment may use meanwhile.
-A directory that holds queues is refused; with --replace they are kept as queues.db.replaced.
+		Short: "Restore a backup of the embedded queues to a data directory",
+		Long: `Verifies a backup and restores it to the data directory, which no environment may be using. Fails
+if the directory holds queues; with --replace they are kept as queues.db.replaced.
 
-What was sent after the backup is lost, and what was done since is done again.`,
+Messages sent after the backup are lost, and messages processed after it are processed again.`,
 		Example: "  tendril restore orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
 
 	base.AddDataDir(cmd)
-	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues that the data directory holds.")
+	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues in the data directory.")
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		dir, err := c.DataDir(cmd)
-		would := base.Step("put the queues of %s into %s", args[0], dir)
+		would := base.Step("restore the queues of %s to %s", args[0], dir)
 		return base.PlanOf(would, func(context.Context) error {
 			queues, err := broker.Restore(args[0], dir, replace)
 			switch {
@@ -89,7 +89,7 @@ func reportCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) 
 	for _, q := range queues {
 		messages += int(q.Messages)
 		if q.Damaged > 0 {
-			c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s of queue %s is damaged, and copied as it is",
+			c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s of queue %s damaged, and copied unchanged",
 				base.Plural(int(q.Damaged), "message"), q.Name), Hint: "see docs/backup.md"})
 		}
 	}

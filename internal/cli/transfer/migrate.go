@@ -37,14 +37,14 @@ func NewMigrate(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --from {embedded | sqs} --to {sqs | embedded} [QUEUE...]",
 		Short: "Move queues with their messages to Amazon SQS, or back",
-		Long: `Creates the queues at the destination where they are missing, each with its dead-letter queue and its attributes,
-and moves the messages: all embedded queues, or those that are named. On Amazon SQS name the queues, or give --all.
+		Long: `Creates missing queues at the destination, each with its dead-letter queue and its attributes, and moves the
+messages of the named queues, by default of all embedded queues. On Amazon SQS, name the queues or add --all.
 
-A message is deleted at the source once the destination has accepted it and a journal in the data directory says so.
-Interrupt it, or kill it: the same command goes on where it was. At the end the counts of both sides are compared; the
-exit status is 1 when they do not agree.
+A message is deleted at the source once the destination has accepted it and a journal in the data directory records
+that. If the command is interrupted or killed, run it again to continue. At the end it compares the counts of both
+sides; the exit status is 1 if they differ.
 
-Stop the environment first, on every machine: nothing may receive from the queues meanwhile.`,
+Stop the environment first, on every machine: nothing may receive from the queues during the migration.`,
 		Example: `  tendril migrate --from embedded --to sqs --region eu-west-1 --dry-run
   tendril migrate --from embedded --to sqs --region eu-west-1
   tendril migrate --from sqs --to embedded orders`,
@@ -52,16 +52,16 @@ Stop the environment first, on every machine: nothing may receive from the queue
 
 	base.AddDataDir(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "Where the messages are: embedded or sqs (required).")
-	flags.StringVar(&f.to, "to", "", "Where they go: sqs or embedded (required).")
-	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: that of the AWS configuration).")
+	flags.StringVar(&f.from, "from", "", "Source of the messages: embedded or sqs (required).")
+	flags.StringVar(&f.to, "to", "", "Destination of the messages: sqs or embedded (required).")
+	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: from the AWS configuration).")
 	flags.BoolVar(&f.all, "all", false, "Move all queues of the region to the embedded queue.")
 	base.AddDryRun(cmd)
 	flags.BoolVar(&f.cutDelays, "cut-delays", false,
-		"Send messages that are due later than in 15m with that delay, instead of leaving them.")
+		"Send messages due in more than 15m with a 15m delay, instead of leaving them.")
 	flags.StringVar(&f.uncertain, "uncertain", "",
-		"For FIFO messages that may have been sent before a crash: send or drop (default: stop and say so).")
-	flags.DurationVar(&f.wait, "wait", 15*time.Minute, "Longest wait for messages in flight or delayed at the source.")
+		"FIFO messages possibly sent before a crash: send or drop (default: stop and report them).")
+	flags.DurationVar(&f.wait, "wait", 15*time.Minute, "Maximum wait for messages in flight or delayed at the source.")
 	base.Complete(cmd, "from", target.BackendEmbedded, target.BackendSQS)
 	base.Complete(cmd, "to", target.BackendEmbedded, target.BackendSQS)
 	base.Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
@@ -76,15 +76,15 @@ func (f *migrateFlags) check(args []string) error {
 	known := func(name string) bool { return name == target.BackendEmbedded || name == target.BackendSQS }
 	switch {
 	case !known(f.from) || !known(f.to) || f.from == f.to:
-		return base.Usagef("--from and --to are embedded and sqs, or sqs and embedded").
+		return base.Usagef("invalid --from and --to: use embedded and sqs, or sqs and embedded").
 			Hint("such as tendril migrate --from embedded --to sqs --region eu-west-1")
 	case f.from == target.BackendSQS && len(args) == 0 && !f.all:
-		return base.Usagef("no queue is named").
-			Hint("name queues on Amazon SQS, or give --all for all of the region")
+		return base.Usagef("no queue given").
+			Hint("name queues on Amazon SQS, or add --all for all of the region")
 	case f.all && len(args) > 0:
-		return base.Usagef("queues are named, and --all is given").Hint("give only one of them")
+		return base.Usagef("queue names cannot be combined with --all").Hint("use only one of them")
 	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
-		return base.Usagef("--uncertain %s is not known", f.uncertain).Hint("use send or drop")
+		return base.Usagef("invalid --uncertain %q", f.uncertain).Hint("use send or drop")
 	case f.wait < 0:
 		return base.Usagef("--wait %s is out of range", f.wait).Hint("use 0s or more")
 	}
@@ -135,7 +135,7 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 	}
 
 	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == target.BackendEmbedded {
-		return nil, "", base.NotFoundf("there are no embedded queues in %s", dir).
+		return nil, "", base.NotFoundf("no embedded queues in %s", dir).
 			Hint("name the environment with -e, or its data directory with --data-dir")
 	}
 
@@ -145,8 +145,8 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 		if i, err := api.ReadInstance(dir); err == nil {
 			name = "environment " + i.Environment
 		}
-		return nil, "", base.Conflictf("%s runs: %w", name, err).
-			Hint("stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
+		return nil, "", base.Conflictf("%s is running: %w", name, err).
+			Hint("stop it first (Ctrl-C, or systemctl stop): its queues must not be used during the migration")
 	}
 
 	return b, dir, err
@@ -169,8 +169,8 @@ type planned struct {
 }
 
 // notCarried describes the properties that messages lose.
-const notCarried = "Messages get a new id, sender, time of sending and receive count; retention begins anew. " +
-	"FIFO messages keep group and order, and get a deduplication id made of their old message id."
+const notCarried = "Messages get a new id, sender, time of sending and receive count; retention restarts. FIFO " +
+	"messages keep group and order, and get a deduplication id derived from their previous message id."
 
 type migration struct {
 	c     *base.CLI
@@ -236,7 +236,7 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 		return names, nil
 	case p.toSQS:
 		if names = p.b.ListQueues(""); len(names) == 0 {
-			return nil, base.NotFoundf("there are no queues in %s", p.dir)
+			return nil, base.NotFoundf("no queues in %s", p.dir)
 		}
 		return names, nil
 	}
@@ -323,7 +323,7 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	}
 	q.Exists = true
 	for _, name := range migrate.Differing(q.Attributes, has) {
-		q.Notes = append(q.Notes, fmt.Sprintf("%s stays %s, the source has %s", name, has[name], q.Attributes[name]))
+		q.Notes = append(q.Notes, fmt.Sprintf("%s stays %s; the source has %s", name, has[name], q.Attributes[name]))
 	}
 	if p.toSQS {
 		p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
@@ -340,8 +340,8 @@ func (p *migration) notServed() error {
 	for _, running := range api.Running(dirs) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
-				return base.Conflictf("environment %q works on %s", running.Environment, q.Name).
-					Hint("stop it first, on every machine: nothing may receive from the queues while they are moved")
+				return base.Conflictf("environment %q uses %s", running.Environment, q.Name).
+					Hint("stop it first, on every machine: nothing may receive from the queues during the migration")
 			}
 		}
 	}
@@ -401,21 +401,21 @@ func (p *migration) run(ctx context.Context) error {
 		return err
 	}
 
-	again := "run the same command again: it goes on where it stopped"
+	again := "run the same command again to continue"
 	switch {
 	case failed != nil && ctx.Err() != nil:
 		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
 	case errors.Is(failed, migrate.ErrUncertain):
 		return base.Fail(base.ExitFailed, failed,
-			"add --uncertain send if two of a message are better than none, else --uncertain drop")
+			"add --uncertain send if duplicates are better than losses, else --uncertain drop")
 	case failed != nil:
 		return base.Fail(base.ExitFailed, failed, again)
 	}
 
 	for _, r := range results {
 		if !r.Balanced() {
-			return base.Failedf("the counts do not balance").Hint("the journal of what was sent stays in " +
-				filepath.Join(p.dir, "migrate") + "; the same command goes on with it, and counts again")
+			return base.Failedf("the counts do not balance").Hint("the journal of sent messages stays in " +
+				filepath.Join(p.dir, "migrate") + "; the same command continues with it and counts again")
 		}
 	}
 
@@ -475,7 +475,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	}
 
 	if journal.Begun() {
-		p.c.PrintErrf("%s: going on, %s sent before\n", q.Queue, base.Plural(journal.Sent(), "message"))
+		p.c.PrintErrf("%s: continuing, %s already sent\n", q.Queue, base.Plural(journal.Sent(), "message"))
 	}
 
 	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())

@@ -174,7 +174,7 @@ func TestMistakesInTheFileAreNamedWithTheirLines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"alarm:\n  queue-age: off":                                    "alarms.yaml:1: unknown key alarm",
-		"alarms:\n  age: off":                                         "alarms.yaml:2: there is no alarm age",
+		"alarms:\n  age: off":                                         "alarms.yaml:2: unknown alarm age",
 		"alarms:\n  health/orders: off":                               "alarms.yaml:2: the alarm health belongs to no queue",
 		"alarms:\n  queue-age/order: off":                             "alarms.yaml:2: the environment has no queue order",
 		"alarms:\n  queue-age: maybe":                                 "alarms.yaml:2: queue-age is neither on nor off",
@@ -189,7 +189,7 @@ func TestMistakesInTheFileAreNamedWithTheirLines(t *testing.T) {
 		"alarms:\n  queue-age: off\n  queue-age: on":                  "alarms.yaml:3: queue-age comes twice",
 		"actions:\n  - topic":                                         "alarms.yaml:2: this action is not an ARN",
 		"actions: [" + strings.Repeat("arn:aws:sns:r:1:t, ", 6) + "]": "alarms.yaml:1: actions has more than 5 actions",
-		"- 1": "alarms.yaml:1: this is not a list of alarms",
+		"- 1": "alarms.yaml:1: not a list of alarms",
 	} {
 		_, err := parse("alarms.yaml", []byte(text), []string{"orders"})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "\n  ") {

@@ -186,7 +186,7 @@ func (r *fileReader) known(p yamlfile.Pair) bool {
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
 	switch {
 	case !slices.Contains(kinds(), kind):
-		r.refuse(p.Line, "there is no alarm "+yamlfile.Shown(p.Key), "the alarms are "+strings.Join(kinds(), ", "))
+		r.refuse(p.Line, "unknown alarm "+yamlfile.Shown(p.Key), "the alarms are "+strings.Join(kinds(), ", "))
 	case ofQueue && !ownQueue:
 		r.refuse(p.Line, "the alarm "+kind+" belongs to no queue", "write "+kind)
 	case ofQueue && !slices.Contains(r.queues, queue):

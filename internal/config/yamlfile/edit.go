@@ -58,8 +58,8 @@ func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault)
 }
 
 func notEditable(line int) *Fault {
-	return &Fault{Line: line, Text: "this key cannot be changed without changing the form of the file",
-		Hint: "edit the file by hand, or write each key on a line of its own first"}
+	return &Fault{Line: line, Text: "this key cannot be changed without reformatting the file",
+		Hint: "edit the file by hand, or put each key on its own line first"}
 }
 
 type editedLine struct {
@@ -202,7 +202,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 	switch {
 	case len(found) > 1:
-		return &Fault{Line: parent.Pairs[found[1]].Line, Text: key + " is in the file twice", Hint: "keep one of the lines"}
+		return &Fault{Line: parent.Pairs[found[1]].Line, Text: key + " is twice in the file", Hint: "keep only one of the lines"}
 	case len(found) == 0 && edit.Value == nil:
 		return nil
 	case len(found) == 0:
@@ -376,7 +376,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 			}
 		}
 	}
-	return "", &Fault{Text: "this value cannot be written on one line", Hint: "write plain text"}
+	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
 // edited returns the expected document after an edit.

@@ -82,26 +82,26 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // admit refuses files that would overload the parser, and YAML features outside a plain file.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
-		return at(tokens[o.MaxTokens], fmt.Sprintf("there are more than %d words and signs", o.MaxTokens), o.HintTooMuch)
+		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
 	}
 
 	var depth nesting
 	for i, t := range tokens {
 		if what := unread[t.Type]; o.Plain && what != "" {
-			return at(t, what+" are not read",
-				`write plain "key: value" lines; a value that begins with a special character needs quotes`)
+			return at(t, what+" are not supported",
+				`use plain "key: value" lines; quote values that start with a special character`)
 		}
 
 		if depth.add(tokens, i) > o.MaxDepth {
-			return at(t, fmt.Sprintf("maps and lists are nested deeper than %d", o.MaxDepth), o.HintForm)
+			return at(t, fmt.Sprintf("maps and lists nested deeper than %d", o.MaxDepth), o.HintForm)
 		}
 
 		switch {
 		case t.Type == token.MappingKeyType && !plainKey(tokens[i:], depth.flow > 0):
 			return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
 		case t.Type == token.DirectiveType && !yamlVersion(tokens, i):
-			return at(t, "this directive is not read",
-				`delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
+			return at(t, "this directive is not supported",
+				`delete the line; only %YAML 1.1 or 1.2 is allowed, at the top and with --- below it`)
 		}
 	}
 
@@ -251,8 +251,8 @@ func (r *reader) node(n ast.Node) *Node {
 			return named
 		}
 		// The message omits the name: it may be a password that starts with "*".
-		return r.refuse(n, "this alias is not defined before it",
-			"write the value itself, or put it in quotes if it begins with *")
+		return r.refuse(n, "alias used before its definition",
+			"write the value itself, or quote it if it starts with *")
 	case *ast.TagNode:
 		tagged := *r.node(v.Value)
 		tagged.Tag = v.Start.Value
@@ -263,7 +263,7 @@ func (r *reader) node(n ast.Node) *Node {
 		return r.placed(n, Node{Text: n.GetToken().Value})
 	}
 
-	return r.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
+	return r.refuse(n, "this value is not text, a list or a map", `use plain "key: value" lines`)
 }
 
 func (r *reader) placed(n ast.Node, made Node) *Node {
@@ -288,7 +288,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 
 		if isMergeKey(key) {
 			if merge != nil {
-				return r.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
+				return r.refuse(v.Key, fmt.Sprintf("duplicate <<, first in line %d", plainText(merge.Key).Position.Line),
 					"join the two: <<: [*one, *other]")
 			}
 			merge, place = v, len(m.Pairs)
@@ -326,8 +326,8 @@ func isMergeKey(key *token.Token) bool {
 	return key.Type == token.MergeKeyType || key.Type == token.StringType && key.Value == "<<"
 }
 
-const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the " +
-	"keys themselves"
+const mergeForm = "use <<: *name, or <<: [*one, *other], with &name before a map further up; or write the keys " +
+	"themselves"
 
 // Keys of the map itself win, then keys of the map named first.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
@@ -355,7 +355,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 		}
 
 		if r.merged += len(named.Pairs); r.merged > maxMerged {
-			r.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
+			r.refuse(merge.Key, fmt.Sprintf("the keys << of this file expand to more than %d keys", maxMerged),
 				"write the keys themselves, or split them into several files")
 		}
 
@@ -377,7 +377,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 // Normalize returns the text of a file without its byte order mark and with LF line breaks.
 func Normalize(data []byte, o *Options) (string, *Fault) {
 	if len(data) > o.MaxBytes {
-		return "", &Fault{Text: fmt.Sprintf("the file has more than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
+		return "", &Fault{Text: fmt.Sprintf("the file is larger than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -422,7 +422,7 @@ func Map(text string, o *Options) (*Node, *Fault) {
 		case root != nil:
 			return nil, n.fault("the file has a second document", "keep one: delete the line --- between them")
 		case n.Kind != Mapping:
-			return nil, n.fault("this is not a "+o.Form, o.HintForm)
+			return nil, n.fault("not a "+o.Form, o.HintForm)
 		}
 
 		root = n

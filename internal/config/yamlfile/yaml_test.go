@@ -17,17 +17,17 @@ func plainForm() *Options {
 func TestPlainFilesRefuseWhatTheyDoNotNeed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a: &x b":                         "1:4 anchors and aliases are not read",
-		"a: b\nc: *x":                     "2:4 anchors and aliases are not read",
-		"a: !x b":                         "1:4 tags are not read",
-		"<<: b":                           "1:1 merge keys are not read",
-		"? a\n: b":                        "1:1 keys that begin with \"? \" are not read",
-		"%YAML 1.2\n---\na: b":            "1:1 directives are not read",
-		"- a":                             "1:1 this is not a map of settings",
-		"a: [[[[b]]]]":                    "1:6 maps and lists are nested deeper than 3",
+		"a: &x b":                         "1:4 anchors and aliases are not supported",
+		"a: b\nc: *x":                     "2:4 anchors and aliases are not supported",
+		"a: !x b":                         "1:4 tags are not supported",
+		"<<: b":                           "1:1 merge keys are not supported",
+		"? a\n: b":                        "1:1 keys that begin with \"? \" are not supported",
+		"%YAML 1.2\n---\na: b":            "1:1 directives are not supported",
+		"- a":                             "1:1 not a map of settings",
+		"a: [[[[b]]]]":                    "1:6 maps and lists nested deeper than 3",
 		"a: \"hunter2":                    "1:4 invalid YAML: could not find end character of double-quoted text",
-		"a: [" + strings.Repeat("x,", 20): "1:32 there are more than 30 words and signs",
-		strings.Repeat("#", 101):          "0:0 the file has more than 100 bytes",
+		"a: [" + strings.Repeat("x,", 20): "1:32 more than 30 words and symbols",
+		strings.Repeat("#", 101):          "0:0 the file is larger than 100 bytes",
 		"a: \xff":                         "0:0 the file is not UTF-8 text",
 		"a: b\n---\nc: d":                 "3:1 the file has a second document",
 	} {

@@ -124,7 +124,7 @@ func without(dataDir, name string) ([]stored, error) {
 	}
 	left := slices.DeleteFunc(slices.Clone(tokens), func(t stored) bool { return t.Name == name })
 	if len(left) == len(tokens) {
-		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
+		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("token %q not found", name),
 			"'tendril tokens list' shows them")
 	}
 	return left, nil

@@ -52,7 +52,7 @@ func TestOneProcessIsRestarted(t *testing.T) {
 	wantText(t, s.post("/app/web/restart", back), "web was restarted as web-2.")
 	s.deploy = func(context.Context) (api.DeployResult, error) {
 		return api.DeployResult{}, &api.Error{Status: http.StatusUnprocessableEntity, Message: "web is not ready",
-			Hint: "the process that ran before is still serving"}
+			Hint: "the previous process is still serving"}
 	}
 	wantText(t, s.post("/app/web/restart", back), "web is not ready", "still serving")
 	if got := strings.Join(s.deployed, ", "); got != "process web, process web" {

@@ -240,5 +240,5 @@ func TestConfigurationOfAProcessThatServesQueuesOnly(t *testing.T) {
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `<form class="settings"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	wantText(t, w.Body.String(), "this process serves queues only")
+	wantText(t, w.Body.String(), "this process only serves queues")
 }

@@ -37,7 +37,7 @@ func (v *visit) logs() (any, error) {
 	}
 	filter := api.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
-		return nil, &api.Error{Status: http.StatusBadRequest, Message: "there is no level " + strconv.Quote(page.Level),
+		return nil, &api.Error{Status: http.StatusBadRequest, Message: "unknown level " + strconv.Quote(page.Level),
 			Hint: "choose one of the list"}
 	}
 	page.Lines, err = v.api.Logs(v.ctx, filter)

@@ -209,6 +209,6 @@ func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 			return m, err
 		}
 	}
-	return m, &api.Error{Status: http.StatusNotFound, Message: "there is no message " + id,
+	return m, &api.Error{Status: http.StatusNotFound, Message: "message " + id + " not found",
 		Hint: "it was delivered, deleted or has expired"}
 }

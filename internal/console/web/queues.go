@@ -93,7 +93,7 @@ func (v *visit) queue() (any, error) {
 }
 
 func noQueue(name string) error {
-	return &api.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
+	return &api.Error{Status: 404, Message: "queue " + strconv.Quote(name) + " not found", Hint: "choose one from the list"}
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {

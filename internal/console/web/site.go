@@ -108,7 +108,7 @@ func New(opts Options) *Site {
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,
-			Message: "there is no page " + r.URL.Path, Hint: "choose one on the left"})
+			Message: "page not found: " + r.URL.Path, Hint: "choose one on the left"})
 	})
 	return s
 }

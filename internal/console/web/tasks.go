@@ -78,7 +78,7 @@ func (v *visit) task() (any, error) {
 			}
 		}
 	}
-	return nil, &api.Error{Status: http.StatusNotFound, Message: "there is no task " + strconv.Quote(name),
+	return nil, &api.Error{Status: http.StatusNotFound, Message: "task " + strconv.Quote(name) + " not found",
 		Hint: "choose one of the list"}
 }
 

@@ -104,12 +104,12 @@ func (s *Scheduler) noTask(name string) error {
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("there is no task %s: the environment has no tasks; write them into cron.yaml",
+		return fmt.Errorf("task %s not found: the environment has no tasks; write them into cron.yaml",
 			yamlfile.Shown(name))
 	case len(names) > 10:
 		names = append(names[:10], "others")
 	}
-	return fmt.Errorf("there is no task %s: there are %s", yamlfile.Shown(name), list(names))
+	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), list(names))
 }
 
 // RunNow enqueues a run of a task immediately, on any instance, even if the task is paused.

@@ -119,7 +119,7 @@ func TestFileOfAThousandTasksIsRead(t *testing.T) {
 func TestFileThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := ParseFile("cron.yaml", []byte("version: 1\n"+strings.Repeat("# a comment\n", MaxFile/12)))
-	if err == nil || !strings.Contains(err.Error(), "the file has more than 524288 bytes") {
+	if err == nil || !strings.Contains(err.Error(), "the file is larger than 524288 bytes") {
 		t.Errorf("%v", err)
 	}
 }

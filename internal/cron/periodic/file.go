@@ -72,11 +72,11 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 	}
 
 	if seen["version"] == 0 {
-		r.refuse(root.Line, "version", "there is no version", `write "version: 1" above the tasks`)
+		r.refuse(root.Line, "version", "no version", `write "version: 1" above the tasks`)
 	}
 
 	if list == nil {
-		r.refuse(root.Line, "cron", "there is no list of tasks",
+		r.refuse(root.Line, "cron", "no list of tasks",
 			`write "cron:" and below it one "- name: ..." for each task`)
 		return nil
 	}

@@ -225,7 +225,7 @@ func TestPauseAndResume(t *testing.T) {
 		_ = s.Resume("a")
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
 		for _, err := range []error{s.Pause("b"), s.Resume("b")} {
-			if err == nil || !strings.Contains(err.Error(), "there are a") {
+			if err == nil || !strings.Contains(err.Error(), "use a") {
 				t.Errorf("error %v", err)
 			}
 		}
@@ -421,7 +421,7 @@ func TestUnknownTask(t *testing.T) {
 	for _, name := range strings.Split("abcdefghijk", "") {
 		tasks = append(tasks, every(name, 60))
 	}
-	for n, want := range map[int]string{0: "the environment has no tasks", 1: "there are a", 10: "h, i and j",
+	for n, want := range map[int]string{0: "the environment has no tasks", 1: "use a", 10: "h, i and j",
 		11: "i, j and others"} {
 		s := New(&File{Tasks: tasks[:n]}, &fixedTerm{}, nil, Options{})
 		_, _, err := s.RunNow(t.Context(), "none")

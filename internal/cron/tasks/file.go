@@ -65,7 +65,7 @@ func readRegular(path string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }

@@ -216,7 +216,7 @@ func (s *schedule) has(name, file string) error {
 	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
 		return nil
 	}
-	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file)
+	return queue.Errorf(queue.CodeResourceNotFound, "task %q not found in %s", name, file)
 }
 
 // Known reports whether the registry contains a scheduled run with this path. The error is [periodic.ErrUndecided]

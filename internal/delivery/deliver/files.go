@@ -87,7 +87,7 @@ func (i *identity) read() (seen [3]string, err error) {
 		}
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() { // a FIFO would block the delivery
-			err = errors.New("it is not a regular file")
+			err = errors.New("not a regular file")
 		}
 
 		var data []byte

@@ -221,7 +221,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 		want  string
 	}{
 		{TLSFiles{CA: "/nowhere/ca"}, "/nowhere/ca: no such file or directory"},
-		{TLSFiles{CA: t.TempDir()}, ": it is not a regular file"},
+		{TLSFiles{CA: t.TempDir()}, ": not a regular file"},
 		{TLSFiles{CA: text}, text + ": it holds no certificate in PEM"},
 		{TLSFiles{CA: good.Key}, good.Key + ": it holds something else than certificates in PEM"},
 		{TLSFiles{Cert: good.Cert}, "a client certificate needs both its certificate and its private key"},

@@ -161,7 +161,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"502", refusing(502, "ResourceNotReadyException", ""), "TTT",
 			"status 502 ResourceNotReadyException: the service cannot run the function for now"},
 		{"404", refusing(404, "ResourceNotFoundException:http://internal.amazon.com/", ""), "UUU",
-			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the " +
+			"status 404 ResourceNotFoundException: function not found: check its name, its alias or version, the " +
 				"account and the region"},
 		{"403", refusing(403, "AccessDeniedException", ""), "UUU",
 			"status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},

@@ -128,7 +128,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 		"CodeArtifactUserFailedException", "CodeArtifactUserDeletedException", "ServiceQuotaExceededException":
 		return queue.Throttled, cannotRun
 	case "ResourceNotFoundException":
-		return queue.Unreached, "there is no such function: check its name, its alias or version, the account and the region"
+		return queue.Unreached, "function not found: check its name, its alias or version, the account and the region"
 	case "NoPublishedVersionException", "ModeNotSupportedException", "UnsupportedMediaTypeException":
 		return queue.Unreached,
 			"the function cannot be invoked this way: check its alias or version, and its configuration"

@@ -176,7 +176,7 @@ func TestLambdaOutcomes(t *testing.T) {
 				"send a reference)"},
 		{"no function", Invocation{Status: 404, Code: "ResourceNotFoundException", Message: "Function not found"}, nil,
 			queue.Unreached,
-			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the " +
+			"status 404 ResourceNotFoundException: function not found: check its name, its alias or version, the " +
 				"account and the region"},
 		{"no Lambda", Invocation{Status: 404}, nil, queue.Unreached,
 			"status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},

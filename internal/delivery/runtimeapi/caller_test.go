@@ -227,7 +227,7 @@ func TestRealUser(t *testing.T) {
 func TestRealLimits(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: limits can be set on Linux only")
+		t.Skip("SKIPPED: limits are only supported on Linux")
 	}
 	p := runPool(t, Options{
 		Command: []string{"/bin/sh", "-c", `test "$(ulimit -n)" = 77 && exec "$0"`, os.Args[0]},

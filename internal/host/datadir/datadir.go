@@ -28,7 +28,7 @@ func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)
 	if err := cmp.Or(err, missing); err != nil {
-		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
+		return fmt.Errorf("creating the data directory: %w; use another with --data-dir", err)
 	}
 	stat := info.Sys().(*syscall.Stat_t)
 	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
@@ -37,10 +37,10 @@ func Make(dir string) error {
 func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	switch trust.Decide(mode, uid, gid, self) {
 	case trust.Owner:
-		return fmt.Errorf("%w: %s belongs to the user %d, and this is the user %d; run tendril as its owner, or name "+
-			"another with --data-dir", ErrUnsafe, dir, uid, self)
+		return fmt.Errorf("%w: %s belongs to user %d, but this is user %d; run tendril as its owner, or use another "+
+			"with --data-dir", ErrUnsafe, dir, uid, self)
 	case trust.Everybody, trust.Group:
-		return fmt.Errorf("%w: other users may write to %s (mode %04o); type 'chmod go-w %s', or name another with "+
+		return fmt.Errorf("%w: other users can write to %s (mode %04o); type 'chmod go-w %s', or use another with "+
 			"--data-dir", ErrUnsafe, dir, mode.Perm(), dir)
 	}
 	return nil
@@ -98,7 +98,7 @@ func CheckFile(path string) error {
 }
 
 func irregular(path, what string) error {
-	return fmt.Errorf("%s is %s; remove it, or name another data directory with --data-dir", path, what)
+	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
 // IsPassage reports whether others may at most traverse a folder, which means that tendril chose its mode.

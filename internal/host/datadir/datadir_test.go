@@ -27,9 +27,9 @@ func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
 		"writable by everybody":           {0o777, 1000, 1000, 1000, "chmod go-w /data"},
 		"writable by everybody, sticky":   {fs.ModeSticky | 0o777, 0, 0, 1000, "(mode 0777)"},
 		"root's, writable by its group":   {0o775, 0, 0, 1000, "chmod go-w /data"},
-		"another user's":                  {0o700, 1001, 1001, 1000, "belongs to the user 1001, and this is the user 1000"},
-		"another user's, used by root":    {0o700, 1001, 1001, 0, "belongs to the user 1001, and this is the user 0"},
-		"another user's that all may use": {0o777, 1001, 1001, 1000, "belongs to the user 1001"},
+		"another user's":                  {0o700, 1001, 1001, 1000, "belongs to user 1001, but this is user 1000"},
+		"another user's, used by root":    {0o700, 1001, 1001, 0, "belongs to user 1001, but this is user 0"},
+		"another user's that all may use": {0o777, 1001, 1001, 1000, "belongs to user 1001"},
 	} {
 		err := check("/data", c.mode, c.uid, c.gid, c.self)
 		if c.want == "" && err != nil || c.want != "" &&

@@ -93,7 +93,7 @@ func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	defer cancel()
 	if b.room.Acquire(ctx, bytes) != nil {
 		return queue.Errorf(queue.CodeRequestThrottled,
-			"Too many large messages are in memory at once. Send or receive fewer of them at once, or try again.")
+			"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ var ErrReachable = errors.New("not a local address")
 func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: the port %w; stop what listens there, or give another port (0 takes any free one)",
+		return nil, fmt.Errorf("%s: the port %w; stop the process that listens on it, or use another port (0 selects "+
+			"a free one)",
 			address, ErrInUse)
 	}
 	if err != nil {
@@ -30,8 +31,7 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	}
 	if bound := Address(l); localOnly && !bound.Addr().IsLoopback() {
 		l.Close()
-		return nil, fmt.Errorf("%s: %w: the name resolves to %s, which other machines can reach; "+
-			"write 127.0.0.1:%d", address,
+		return nil, fmt.Errorf("%s: %w: the name resolves to %s, which other machines can reach; use 127.0.0.1:%d", address,
 			ErrReachable, bound.Addr(), bound.Port())
 	}
 	return l, nil
@@ -61,16 +61,16 @@ func Unix(path string) (net.Listener, error) {
 
 	// The temporary name is shorter, so creating it would not detect that the final path is too long to connect to.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return fail(fmt.Errorf("the path has %d bytes, and a socket's at most %d; name a shorter one", len(path), most))
+		return fail(fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most))
 	}
 
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return fail(errors.New("something else than a socket is there; remove it, or name another path"))
+			return fail(errors.New("a file other than a socket exists there; remove it, or use another path"))
 		}
 		if c, err := net.Dial("unix", path); err == nil {
 			c.Close()
-			return nil, fmt.Errorf("unix:%s: the socket %w; stop the process that serves it, or name another path", path,
+			return nil, fmt.Errorf("unix:%s: the socket %w; stop the process that serves it, or use another path", path,
 				ErrInUse)
 		}
 	}

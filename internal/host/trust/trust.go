@@ -92,14 +92,14 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
 	}
-	octal := fmt.Sprintf(" may write to it (mode %04o)", mode.Perm())
+	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
 	switch Decide(mode, uid, gid, self) {
 	case Owner:
-		return &Error{Text: "it belongs to the user " + userName(uid), Fix: "chown " + userName(self)}
+		return &Error{Text: "it belongs to user " + userName(uid), Fix: "chown " + userName(self)}
 	case Everybody:
 		return &Error{Text: "every user" + octal, Fix: "chmod go-w", Everybody: true}
 	case Group:
-		return &Error{Text: "the group " + groupName(gid) + octal, Fix: "chmod g-w"}
+		return &Error{Text: "group " + groupName(gid) + octal, Fix: "chmod g-w"}
 	}
 	return nil
 }

@@ -57,6 +57,6 @@ func (f *findings) judgeCertificate(c *Certificate) {
 		f.ok(id, "%s", what)
 		return
 	}
-	f.add(Warning, id, what, "connections that need it fail once it has expired",
-		"put a renewed certificate into the file: it is read again when it changes")
+	f.add(Warning, id, what, "connections that use it fail once it has expired",
+		"replace the file with a renewed certificate: it is reloaded when it changes")
 }

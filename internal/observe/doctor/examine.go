@@ -48,26 +48,26 @@ func (f *findings) judgeHealth(facts *Facts) {
 			f.ok(id, "%s", c.Text)
 			continue
 		}
-		f.add(c.Level, id, c.Text, "the health of the environment is "+facts.HealthStatus,
-			"look closer: tendril status, tendril dead reasons, tendril logs")
+		f.add(c.Level, id, c.Text, "the environment's health is "+facts.HealthStatus,
+			"see tendril status, tendril dead reasons, tendril logs")
 	}
 	if facts.HealthStatus != "" && len(facts.Health) == 0 {
-		f.ok(id, "the health of the environment is %s", facts.HealthStatus)
+		f.ok(id, "the environment's health is %s", facts.HealthStatus)
 	}
 }
 
 func (f *findings) judgeLocalUsers(facts *Facts) {
 	const id = "local-users"
-	open := "every user of this machine may use the queues at " + facts.OpenEndpoint
+	open := "every user of this machine can use the queues at " + facts.OpenEndpoint
 	switch {
 	case facts.OpenEndpoint == "":
 	case len(facts.OtherUsers) == 0:
-		f.ok(id, "%s, and no other user can log in here", open)
+		f.ok(id, "%s, but no other user can log in here", open)
 	default:
-		f.add(Warning, id, open+"; others can log in here: "+strings.Join(facts.OtherUsers, ", "),
+		f.add(Warning, id, open+"; these users can log in: "+strings.Join(facts.OtherUsers, ", "),
 			"they can read, send, delete and purge messages",
-			"ask for signed requests with --credentials FILE (tendril credentials create NAME), or listen on a socket with "+
-				"--listen unix:PATH")
+			"require signed requests with --credentials FILE (tendril credentials create NAME), or listen on a "+
+				"socket with --listen unix:PATH")
 	}
 }
 
@@ -82,12 +82,12 @@ func (f *findings) judgeApps(all []App, running bool) {
 		case a.Problem == "":
 			f.ok("app", "%s answers", a.Target)
 		case a.Own:
-			f.add(Error, "app", "the app cannot take messages: "+a.Problem, "no messages are received while it is not",
+			f.add(Error, "app", "the app is not accepting messages: "+a.Problem, "no messages are received until it does",
 				defaulted(a.Remedy, "tendril logs"))
 		default:
 			f.add(Error, "app", fmt.Sprintf("%s does not answer: %s", a.Target, a.Problem),
 				"no messages are received until it does",
-				defaulted(a.Remedy, "start the app, or name another address: tendril up --target URL"))
+				defaulted(a.Remedy, "start the app, or give another address: tendril up --target URL"))
 		}
 	}
 }
@@ -100,11 +100,11 @@ func defaulted(text, otherwise string) string {
 }
 
 func (f *findings) judgePermissions(all []Permission, unchecked string) {
-	const policy = "print the policy that the role needs, and attach it: tendril check --iam > policy.json"
+	const policy = "print the policy for the role, and attach it: tendril check --iam > policy.json"
 	if unchecked != "" {
-		f.add(Warning, "permissions", "what the role may do on AWS could not be checked: "+unchecked,
-			"a permission that is missing shows when it is needed",
-			"allow iam:SimulatePrincipalPolicy, or compare the role by hand with the output of 'tendril check --iam'")
+		f.add(Warning, "permissions", "the role's AWS permissions could not be checked: "+unchecked,
+			"a missing permission is only noticed when it is needed",
+			"allow iam:SimulatePrincipalPolicy, or compare the role with the output of 'tendril check --iam'")
 	}
 	denied := map[[2]string][]string{} // by feature and resource
 	var order [][2]string
@@ -123,7 +123,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 			"they are needed to "+inWords(key[0]), policy)
 	}
 	if len(all) > 0 && len(order) == 0 {
-		f.ok("permissions", "the role may call all %d actions that were checked", len(all))
+		f.ok("permissions", "the role may call all %d checked actions", len(all))
 	}
 }
 
@@ -153,15 +153,15 @@ func (f *findings) judgeClock(c *Clock) {
 	if c.Ahead < 0 {
 		direction = "ahead of"
 	}
-	what := fmt.Sprintf("the clock of this machine is %s %s that of %s", shown(c.Ahead.Abs().Round(time.Second)),
+	what := fmt.Sprintf("the clock of this machine is %s %s %s", shown(c.Ahead.Abs().Round(time.Second)),
 		direction, c.Server)
 	switch {
 	case c.Ahead.Abs() <= clockOff:
-		f.ok(id, "the clock agrees with that of %s", c.Server)
+		f.ok(id, "the clock agrees with %s", c.Server)
 	case c.Ahead.Abs() >= clockWrong && c.Signed:
-		f.add(Error, id, what, "AWS refuses requests that are signed with a time more than some minutes off", remedy)
+		f.add(Error, id, what, "AWS rejects requests signed with a time that is off by more than a few minutes", remedy)
 	default:
-		f.add(Warning, id, what, "periodic tasks run at wrong times, and ages of messages are wrong", remedy)
+		f.add(Warning, id, what, "periodic tasks run at wrong times, and message ages are wrong", remedy)
 	}
 }
 
@@ -175,9 +175,9 @@ func (f *findings) judgeProxy(p *Proxy) {
 		f.ok(id, "%s in front of %s waits %s for the app, %s", p.Name, p.Target, shown(p.Timeout), from)
 		return
 	}
-	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app, %s, and tendril %s", p.Name, p.Target,
+	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app, %s, but tendril waits %s", p.Name, p.Target,
 		shown(p.Timeout), from, shown(p.Attempt)),
-		"it answers 504 while the app still works, so that the message is tried again: the work runs twice",
+		"it answers 504 while the app is still working, so the message is retried: the work runs twice",
 		fmt.Sprintf("post to the app itself with --target, or write into the configuration of %s: proxy_read_timeout %ss;",
 			p.Name, seconds(p.Attempt+5*time.Second)))
 }
@@ -186,20 +186,20 @@ func (f *findings) judgePort(p *Port, running bool) {
 	id := "port-" + p.Name
 	switch {
 	case p.Refused != "" && p.Name == "app":
-		f.add(Error, id, fmt.Sprintf("%s: nothing answers at %s: %s", p.Use, p.At, p.Refused), "no messages are delivered there",
-			"have the app listen on $PORT, or name its port: tendril up --port N")
+		f.add(Error, id, fmt.Sprintf("%s: no answer at %s: %s", p.Use, p.At, p.Refused), "no messages are delivered there",
+			"make the app listen on $PORT, or set its port: tendril up --port N")
 	case p.Refused != "":
-		f.add(Error, id, fmt.Sprintf("%s: nothing answers at %s: %s", p.Use, p.At, p.Refused), "clients cannot connect",
-			"look for the reason: tendril logs tendril")
+		f.add(Error, id, fmt.Sprintf("%s: no answer at %s: %s", p.Use, p.At, p.Refused), "clients cannot connect",
+			"see the log for the reason: tendril logs tendril")
 	case running:
 		f.ok(id, "%s: %s", p.Use, p.At)
 	case p.Holder == "":
 		f.ok(id, "%s: %s is free", p.Use, p.At)
 	case !p.Set && p.Free != "":
-		f.ok(id, "%s: %s is in use by %s, and 'tendril up' takes %s", p.Use, p.At, p.Holder, p.Free)
+		f.ok(id, "%s: %s is in use by %s, so 'tendril up' would use %s", p.Use, p.At, p.Holder, p.Free)
 	default:
-		f.add(Error, id, fmt.Sprintf("%s: %s is in use by %s", p.Use, p.At, p.Holder), "'tendril up' is refused",
-			fmt.Sprintf("stop what listens there, or use another one: tendril up --%s=%s", p.Option,
+		f.add(Error, id, fmt.Sprintf("%s: %s is in use by %s", p.Use, p.At, p.Holder), "'tendril up' would fail",
+			fmt.Sprintf("stop that process, or use another address: tendril up --%s=%s", p.Option,
 				defaulted(p.Free, "ADDRESS")))
 	}
 }
@@ -216,26 +216,26 @@ func (f *findings) judgeDisk(d *Disk) {
 		return
 	}
 	if d.Problem != "" {
-		f.add(Error, "data-directory", "nothing can be written to the data directory "+d.Path+": "+d.Problem,
-			"'tendril up' is refused", "name a folder that you may write to: tendril up --data-dir DIR")
+		f.add(Error, "data-directory", "cannot write to the data directory "+d.Path+": "+d.Problem,
+			"'tendril up' would fail", "use a writable folder: tendril up --data-dir DIR")
 		return
 	}
 
 	if d.Kind != "" && d.Embedded {
 		f.add(Warning, "file-system", fmt.Sprintf("the data directory %s is on %s, a network file system", d.Path, d.Kind),
 			"locks and writes of the embedded queue are only safe on a local disk",
-			"name a folder on a local disk with --data-dir, or use Amazon SQS")
+			"use a folder on a local disk with --data-dir, or use Amazon SQS")
 	}
 
-	space := fmt.Sprintf("%s of %s are free below %s", bytes(d.Free), bytes(d.Total), d.Path)
-	remedy := fmt.Sprintf("free space on that disk, outside of the data directory (du -xh --max-depth=2 %s), or name a "+
+	space := fmt.Sprintf("%s of %s free below %s", bytes(d.Free), bytes(d.Total), d.Path)
+	remedy := fmt.Sprintf("free space on that disk, outside the data directory (du -xh --max-depth=2 %s), or use a "+
 		"folder on another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
 	full := min(diskFull, d.Total/16)
 	switch {
 	case d.Free < full && d.Embedded:
-		f.add(Error, "disk", space, "the embedded queue refuses sends while less than "+bytes(full)+" are free", remedy)
+		f.add(Error, "disk", space, "the embedded queue rejects sends with less than "+bytes(full)+" of free space", remedy)
 	case d.Free < diskLow:
-		f.add(Warning, "disk", space, "when it is full, sends are refused and events are not kept", remedy)
+		f.add(Warning, "disk", space, "when the disk is full, sends are rejected and events are lost", remedy)
 	default:
 		f.ok("disk", "%s", space)
 	}
@@ -243,11 +243,11 @@ func (f *findings) judgeDisk(d *Disk) {
 	switch {
 	case d.Sync == 0 || !d.Embedded:
 	case d.Sync > syncSlow:
-		f.add(Warning, "sync-time", fmt.Sprintf("a write takes %s to be on the disk of %s", shown(d.Sync), d.Path),
-			"each send to the embedded queue waits for one, alone or with others that come at the same time",
-			"name a folder on a faster disk: tendril up --data-dir DIR")
+		f.add(Warning, "sync-time", fmt.Sprintf("syncing a write to the disk of %[2]s takes %[1]s", shown(d.Sync), d.Path),
+			"each send to the embedded queue waits for a sync, which concurrent sends share",
+			"use a folder on a faster disk: tendril up --data-dir DIR")
 	default:
-		f.ok("sync-time", "a write takes %s to be on disk", d.Sync.Round(10*time.Microsecond))
+		f.ok("sync-time", "syncing a write to disk takes %s", d.Sync.Round(10*time.Microsecond))
 	}
 }
 
@@ -268,23 +268,24 @@ func (f *findings) judgeOpenFiles(o *OpenFiles) {
 		return
 	}
 	if rest := o.Limit - o.Needed; rest < fewFiles {
-		f.add(Warning, "open-files", fmt.Sprintf("at most %d files can be open, and deliveries, app and queues take up to %d",
-			o.Limit, o.Needed), "connections to the queues and to the console are closed for others",
-			"raise the limit before the start: ulimit -n 65536, or LimitNOFILE=65536 in the unit of systemd")
+		f.add(Warning, "open-files", fmt.Sprintf("the limit is %d open files, but deliveries, app and queues may "+
+			"need up to %d",
+			o.Limit, o.Needed), "new connections to the queues and the console are closed",
+			"raise the limit before starting: ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit")
 		return
 	}
-	f.ok("open-files", "%d files can be open, and %d are needed at most", o.Limit, o.Needed)
+	f.ok("open-files", "%d files can be open, at most %d are needed", o.Limit, o.Needed)
 }
 
 func (f *findings) judgeZones(z *Zones) {
 	switch {
 	case !z.Checked:
 	case z.System != "":
-		f.ok("time-zones", "the time zones are those of %s", z.System)
+		f.ok("time-zones", "time zones are read from %s", z.System)
 	case z.App:
 		f.add(Warning, "time-zones", "this machine has no time zone database",
-			"tendril has its own, but the app may fail at names of zones, or count in UTC",
-			"install it, on Debian for instance: sudo apt-get install tzdata")
+			"tendril has its own, but the app may not find zones by name, or use UTC",
+			"install it, for example on Debian: sudo apt-get install tzdata")
 	default:
 		f.ok("time-zones", "this machine has no time zone database: tendril uses its own")
 	}
@@ -295,11 +296,11 @@ func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {
 	case this != running:
-		return Finding{Warning, "version", fmt.Sprintf("this program is tendril %s, and the environment runs %s", this,
-			running), "they may not understand each other, and fixes of the newer one are not in force", remedy}
+		return Finding{Warning, "version", fmt.Sprintf("this binary is tendril %s, but the environment runs %s", this,
+			running), "they may be incompatible, and fixes in the newer one are not in effect", remedy}
 	case binary != "":
-		return Finding{Warning, "version", "the environment runs another program than this one: " + binary,
-			"changes of this one are not in force there", remedy}
+		return Finding{Warning, "version", "the environment runs another binary: " + binary,
+			"changes in this one have no effect there", remedy}
 	}
-	return Finding{Level: OK, ID: "version", What: "the environment runs this program, tendril " + this}
+	return Finding{Level: OK, ID: "version", What: "the environment runs this binary, tendril " + this}
 }

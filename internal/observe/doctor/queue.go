@@ -23,14 +23,14 @@ func (q *Queue) examine(running bool) []Finding {
 	e := &queueExamination{q, running, nil}
 	switch {
 	case q.Missing && !q.OnSQS:
-		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist any more", q.Name),
-			"no messages are received from it, and none can be sent to it", "restart the environment: 'tendril up' creates it")
+		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s no longer exists", q.Name),
+			"no messages can be received from it or sent to it", "restart the environment: 'tendril up' creates it")
 		return e.found
 	case q.Missing && q.Managed:
 		e.found.ok(QueueFits, "queue %s does not exist on Amazon SQS yet: 'tendril up' creates it", q.Name)
 	case q.Missing:
 		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist on Amazon SQS", q.Name),
-			"'tendril up' is refused", fmt.Sprintf("tendril queues create %s --backend sqs", q.Name))
+			"'tendril up' would fail", fmt.Sprintf("tendril queues create %s --backend sqs", q.Name))
 		return e.found
 	}
 
@@ -44,7 +44,7 @@ func (q *Queue) examine(running bool) []Finding {
 	}
 
 	if len(e.found) == 0 {
-		e.found.ok(QueueFits, "queue %s: its times, retention and dead-letter queue fit together", q.Name)
+		e.found.ok(QueueFits, "queue %s: timeouts, retention and dead-letter queue are consistent", q.Name)
 	}
 	return e.found
 }
@@ -63,7 +63,7 @@ func (q *queueExamination) setting(option string, d time.Duration) string {
 	value := seconds(d) + "s"
 	switch {
 	case q.queue.Several:
-		return fmt.Sprintf("write into tendril.yaml, below the queue %s: %s: %s", q.queue.Name,
+		return fmt.Sprintf("add to tendril.yaml, below the queue %s: %s: %s", q.queue.Name,
 			strings.ReplaceAll(option, "-", "_"), value)
 	case q.running:
 		return fmt.Sprintf("tendril config set %s=%s", option, value)
@@ -79,13 +79,13 @@ func (q *queueExamination) times() {
 	switch {
 	case q.queue.Times.Attempt == 0:
 	case q.queue.Times.Visibility == 0:
-		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message while it is delivered",
+		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message during its delivery",
 			"it is delivered many times at once", q.setting("visibility-timeout", q.queue.Times.Attempt))
 	case q.queue.Times.Visibility < q.queue.Times.Attempt:
 		q.add(Warning, "visibility-short", fmt.Sprintf("visibility timeout %s is shorter than an attempt may take: %s, by %s",
 			shown(q.queue.Times.Visibility), shown(q.queue.Times.Attempt), q.queue.Times.AttemptText),
-			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt begins while the "+
-				"first still runs", q.setting("visibility-timeout", q.queue.Times.Attempt))
+			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt starts "+
+				"during the first", q.setting("visibility-timeout", q.queue.Times.Attempt))
 	}
 }
 
@@ -112,7 +112,7 @@ func (q *queueExamination) attempts() {
 		return
 	}
 
-	remedy := "make the pause shorter with backoff-max, or have fewer attempts"
+	remedy := "reduce backoff-max, or the number of attempts"
 	if all <= maxRetention {
 		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.queue.URL != "" {
 			remedy = attribute(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
@@ -154,14 +154,13 @@ func (q *queueExamination) redrive() {
 			what += ", so that terminal-codes " + q.queue.Times.TerminalCodes + " has no effect"
 		}
 		q.add(Warning, "no-dead-letter-queue", what,
-			"a message that always fails is tried again until its retention ends, and is then gone", create+set(10))
+			"a message that always fails is retried until its retention period ends, and is then lost", create+set(10))
 	case most == 0:
-		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy cannot be read: %q", policy),
-			"it is not known when messages go to the dead-letter queue", set(10))
+		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy is invalid: %q", policy),
+			"the number of receives before dead-lettering is unknown", set(10))
 	case most == 1:
 		q.add(Warning, "one-receive", "its maxReceiveCount is 1",
-			"a message whose first receive is lost on the way, or cut short by a restart, goes to the dead-letter queue "+
-				"without ever being tried", set(3))
+			"a message whose first receive is lost, or interrupted by a restart, is dead-lettered without an attempt", set(3))
 	}
 }
 
@@ -183,7 +182,7 @@ func (q *queueExamination) deadLetters() {
 			onSQS = " --backend sqs"
 		}
 		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.queue.Dead.Name),
-			"messages that always fail are tried until their retention ends, and are then gone",
+			"messages that always fail are retried until their retention period ends, and are then lost",
 			fmt.Sprintf("tendril queues create %s%s --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
 				q.queue.Dead.Name, onSQS))
 		return
@@ -195,9 +194,9 @@ func (q *queueExamination) deadLetters() {
 		return
 	}
 
-	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, and the queue "+
+	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, the queue "+
 		"itself for %s", q.queue.Dead.Name, shown(dead), shown(keeps)),
-		"dead letters keep their age on Amazon SQS: one that failed late is deleted before anybody has seen it",
+		"dead letters keep their age on Amazon SQS: a late failure is deleted before anyone has seen it",
 		attribute(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
@@ -206,27 +205,27 @@ func (q *queueExamination) retention() {
 	switch {
 	case !known || q.queue.Times.Retention == 0 || !q.queue.OnSQS:
 	case q.queue.Times.Retention < keeps:
-		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, though "+
-			"the queue keeps it for %s", shown(q.queue.Times.Retention), shown(keeps)), "late messages are lost, if they still matter",
+		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, "+
+			"but the queue keeps it for %s", shown(q.queue.Times.Retention), shown(keeps)), "late messages are lost",
 			q.setting("retention-period", keeps))
 	case q.queue.Times.Retention > keeps:
-		q.add(Warning, "retention-longer", fmt.Sprintf("the worker tries a message for %s, but the queue drops it %s after "+
-			"it was sent", shown(q.queue.Times.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
+		q.add(Warning, "retention-longer", fmt.Sprintf("the worker retries a message for %s, but the queue drops it "+
+			"%s after it was sent", shown(q.queue.Times.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
 			attribute(q.queue.URL, "MessageRetentionPeriod", seconds(q.queue.Times.Retention))+", or "+q.setting("retention-period", keeps))
 	}
 }
 
 func (q *queueExamination) facts() {
 	if q.queue.Attributes["FifoQueue"] == "true" {
-		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so a "+
-			"failing message holds up its group until it succeeds, expires or is dead-lettered", q.queue.Name)
+		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so "+
+			"a failing message blocks its group until it succeeds, expires or is dead-lettered", q.queue.Name)
 		if q.queue.Attributes["ContentBasedDeduplication"] == "false" {
-			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must give a "+
+			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must set a "+
 				"deduplication id", q.queue.Name)
 		}
 	}
 	if delay, known := duration(q.queue.Attributes, "DelaySeconds"); known && delay > 0 {
-		q.found.ok("delayed-delivery", "queue %s hides every new message for %s before it can be received (its DelaySeconds)",
+		q.found.ok("delayed-delivery", "queue %s hides every new message for %s (its DelaySeconds)",
 			q.queue.Name, shown(delay))
 	}
 }

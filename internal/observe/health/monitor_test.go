@@ -250,10 +250,10 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 		text    string
 	}{
 		{"queues and a worker", embedded, DataDirState{cause, true}, false, Severe,
-			"The queue accepts no messages. /data was removed or moved."},
+			"The queue does not accept messages. /data was removed or moved."},
 		{"queues alone", nil, DataDirState{cause, true}, false, Severe, ""},
 		{"queues on Amazon SQS", onSQS, DataDirState{cause, false}, true, Warning, "The data directory is lost: pauses, " +
-			"versions and events are not kept, and other commands do not find this environment. /data was removed or moved."},
+			"versions and events are not saved, and other commands cannot find this environment. /data was removed or moved."},
 		{"not lost", embedded, DataDirState{"", true}, true, Ok, ""},
 	}
 	for _, test := range tests {

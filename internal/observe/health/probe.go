@@ -33,7 +33,8 @@ func ready(in inputs) []Check {
 	checks = append(checks, store(in)...)
 	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
 	if silence := in.Now.Sub(in.Poll.problem.Since); queue.OK && !in.Poll.problem.Since.IsZero() && silence >= maxSilence {
-		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance stays in use"
+		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance keeps " +
+			"serving"
 	}
 	return append(checks, queue)
 }
@@ -41,7 +42,7 @@ func ready(in inputs) []Check {
 // startup checks that the app has been ready once. An unreachable queue fails startup itself.
 func startup(in inputs) []Check {
 	return []Check{
-		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not been ready yet")),
+		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),
 		{Name: "queue", OK: true},
 	}
 }

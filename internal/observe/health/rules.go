@@ -106,7 +106,7 @@ func appRule(in *inputs) []finding {
 			reason = "" // reported by processRule
 		}
 	}
-	return certain(status, "The app has not been ready for %s, and gets no messages.%s", ago(in.Now.Sub(a.Since)), reason)
+	return certain(status, "The app has not been ready for %s and receives no messages.%s", ago(in.Now.Sub(a.Since)), reason)
 }
 
 func processRule(in *inputs) []finding {
@@ -117,15 +117,15 @@ func processRule(in *inputs) []finding {
 			last = " Its last run ended with " + p.LastExit + "."
 		}
 		if p.GivenUp {
-			next := "is not started again"
+			next := "is not restarted"
 			if p.RetryAfter > 0 {
-				next = "is tried again every " + ago(p.RetryAfter)
+				next = "is retried every " + ago(p.RetryAfter)
 			}
 			found = append(found, certain(Severe, "Process %s failed too often and %s.%s", p.Name, next, last)...)
 			continue
 		}
 		found = append(found, certain(reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe}),
-			"Process %s was started again %s in the last 5 minutes.%s", p.Name, count(int64(p.Restarts), "time"), last)...)
+			"Process %s was restarted %s in the last 5 minutes.%s", p.Name, count(int64(p.Restarts), "time"), last)...)
 	}
 	return found
 }
@@ -137,7 +137,7 @@ func operationRule(in *inputs) []finding {
 	}
 	took := in.Now.Sub(o.Since)
 	if took >= cmp.Or(o.Limit, startLimit) {
-		return certain(Warning, "Performing %s takes very long (running for %s).", o.Name, ago(took))
+		return certain(Warning, "Still performing %s (running for %s).", o.Name, ago(took))
 	}
 	return certain(Info, "Performing %s (running for %s).", o.Name, ago(took))
 }
@@ -150,10 +150,10 @@ func deploymentRule(in *inputs) []finding {
 		return nil
 	case d.Failed != "":
 		// This remains until a deployment succeeds.
-		return certain(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version,
+		return certain(Warning, "The deployment of %s failed %s ago; the previous version is still running.%s", d.Version,
 			ago(since), in.because(d.Failed))
 	case since < recent:
-		return certain(Ok, "The deployment of %s was completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
+		return certain(Ok, "The deployment of %s completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
 	}
 	return nil
 }
@@ -161,9 +161,9 @@ func deploymentRule(in *inputs) []finding {
 func stopRule(in *inputs) []finding {
 	switch {
 	case in.Draining && in.InWork == 1:
-		return certain(Info, "Draining: no messages are received, and 1 delivery is under way.")
+		return certain(Info, "Draining: receiving has stopped, 1 delivery is in flight.")
 	case in.Draining:
-		return certain(Info, "Draining: no messages are received, and %d deliveries are under way.", in.InWork)
+		return certain(Info, "Draining: receiving has stopped, %d deliveries are in flight.", in.InWork)
 	case in.Paused:
 		return certain(Info, "Receiving is paused.")
 	}
@@ -185,7 +185,7 @@ func share(in *inputs, failed int64, words string, levels ...level) []finding {
 	}
 	few := ""
 	if total < fewRequests {
-		few = " There were too few in the last 5 minutes for more than that."
+		few = " There were too few in the last 5 minutes for a higher severity."
 		if status == Severe && failed >= fewFailures {
 			status = Warning
 		} else {
@@ -231,14 +231,14 @@ func unreachedRule(in *inputs) []finding {
 // unsentRule is the mildest: neither the app nor the network is at fault, and any sender can cause it.
 func unsentRule(in *inputs) []finding {
 	return share(in, in.Deliveries[Unsent],
-		"failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
+		"failed before they were sent, for example because of a rejected task path; see the log", level{10, Warning})
 }
 
 func latencyRule(in *inputs) []finding {
 	if in.DeliveryLimit <= 0 || in.Deliveries.total() < fewRequests || in.P95 < in.DeliveryLimit*8/10 {
 		return nil
 	}
-	return measured(Warning, "One in twenty deliveries takes %.3g s or longer, and %.3g s is the limit.",
+	return measured(Warning, "One in twenty deliveries takes %.3g s or longer; the limit is %.3g s.",
 		in.P95.Seconds(), in.DeliveryLimit.Seconds())
 }
 
@@ -248,7 +248,7 @@ func ageRule(in *inputs) []finding {
 		return nil
 	}
 	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
-		return measured(Severe, "The oldest message has waited for %s, and is deleted after %s.", ago(q.Oldest),
+		return measured(Severe, "The oldest message has waited for %s; it is deleted after %s.", ago(q.Oldest),
 			ago(q.Retention))
 	}
 	return measured(reach(q.Oldest.Minutes(), level{5, Warning}, level{30, Degraded}),
@@ -273,7 +273,7 @@ func deadLetterRule(in *inputs) []finding {
 		return nil
 	}
 	if q.NewDeadLetters > 0 {
-		return certain(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.",
+		return certain(Warning, "%s in the dead-letter queue, %d of them in the last 5 minutes%s.",
 			count(q.DeadLetters, "message"), q.NewDeadLetters, in.queueAge())
 	}
 	return certain(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.queueAge())
@@ -291,7 +291,7 @@ func expiredRule(in *inputs) []finding {
 	if in.Queue.Expired == 0 {
 		return nil
 	}
-	return certain(Warning, "%s deleted in the last 5 minutes because the retention period was over.",
+	return certain(Warning, "%s deleted in the last 5 minutes at the end of the retention period.",
 		count(in.Queue.Expired, "message"))
 }
 
@@ -306,7 +306,7 @@ func storeRule(in *inputs) []finding {
 	if in.Queue.Failed == "" {
 		return nil
 	}
-	return certain(Severe, "The queue accepts no messages.%s", in.because(in.Queue.Failed))
+	return certain(Severe, "The queue does not accept messages.%s", in.because(in.Queue.Failed))
 }
 
 // dataDirRule covers directories without queues; storeRule covers the others.
@@ -314,8 +314,8 @@ func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
 	}
-	return certain(Warning, "The data directory is lost: pauses, versions and events are not kept, and other commands do "+
-		"not find this environment.%s", in.because(in.DataDir.Lost))
+	return certain(Warning, "The data directory is lost: pauses, versions and events are not saved, and other "+
+		"commands cannot find this environment.%s", in.because(in.DataDir.Lost))
 }
 
 func pollRule(in *inputs) []finding {
@@ -325,7 +325,7 @@ func pollRule(in *inputs) []finding {
 	}
 	failing := in.Now.Sub(p.problem.Since)
 	if p.Final {
-		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), in.because(p.problem.Reason))
+		return certain(Severe, "Reading the queue has been rejected for %s.%s", ago(failing), in.because(p.problem.Reason))
 	}
 	return measured(reach(failing.Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe}),
 		"The queue has not answered for %s.%s", ago(failing), in.because(p.problem.Reason))
@@ -338,7 +338,7 @@ func leaderRule(in *inputs) []finding {
 	}
 	without := in.Now.Sub(in.NoLeader)
 	return measured(reach(without.Seconds(), level{60, Warning}, level{600, Degraded}),
-		"For %s no leader has been known for %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
+		"No leader for %s, needed by %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
 		in.because(l.Error))
 }
 
@@ -349,7 +349,7 @@ func taskRule(in *inputs) (found []finding) {
 	for i := range in.Tasks {
 		t := &in.Tasks[i]
 		if t.Problem != "" {
-			found = append(found, certain(Warning, "The periodic task %s is not enqueued as it should be.%s", t.Name,
+			found = append(found, certain(Warning, "Enqueueing the periodic task %s fails.%s", t.Name,
 				in.because(t.Problem))...)
 		}
 		status := Info
@@ -427,7 +427,7 @@ func diskRule(in *inputs) []finding {
 	}
 	refused := ""
 	if free < min(noFree, h.Disk/16) {
-		refused = " An embedded queue refuses sends."
+		refused = " An embedded queue rejects sends."
 	}
 	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.%s", used, h.Path, free/(1<<20), refused)
 }

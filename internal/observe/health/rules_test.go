@@ -51,18 +51,18 @@ func TestRules(t *testing.T) {
 		}, Warning, "The periodic task cleanup failed in its last 3 runs."},
 		{"a task that is not enqueued", func(in *inputs) {
 			in.Tasks = []TaskState{{Name: "cleanup", Problem: "queue jobs does not exist"}}
-		}, Warning, "The periodic task cleanup is not enqueued as it should be. Queue jobs does not exist."},
+		}, Warning, "Enqueueing the periodic task cleanup fails. Queue jobs does not exist."},
 		{"scale-in held", func(in *inputs) { in.Scaling = "scale-in is held: one of 3 was measured" }, Info,
 			"The group keeps its size. Scale-in is held: one of 3 was measured."},
 		{"the name of a queue in a reason", func(in *inputs) {
 			in.Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
-		}, Severe, "The queue refuses to be read, for 60 seconds. hl: 127.0.0.1:1 did not answer."},
+		}, Severe, "Reading the queue has been rejected for 60 seconds. hl: 127.0.0.1:1 did not answer."},
 		{"the name of a replica in a reason", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
-		}, Warning, "and the version before it runs. web-2 was not ready within 14s."},
+		}, Warning, "; the previous version is still running. web-2 was not ready within 14s."},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
-		}, Severe, "50 MiB are free. An embedded queue refuses sends."},
+		}, Severe, "50 MiB are free. An embedded queue rejects sends."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
 		}, Severe, "24 MiB are free."},
@@ -83,21 +83,21 @@ func TestRules(t *testing.T) {
 		{"a start given up", func(in *inputs) {
 			in.App = appInputs{Processes: []Process{{Name: "web", GivenUp: true, LastExit: "exit status 1"}}}
 			in.Started = before(12 * s)
-		}, Severe, "Process web failed too often and is not started again. Its last run ended with exit status 1."},
+		}, Severe, "Process web failed too often and is not restarted. Its last run ended with exit status 1."},
 		{"not ready while another process was given up", func(in *inputs) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "web ended"
 			in.App.Processes = []Process{{Name: "clock", GivenUp: true}}
-		}, Severe, "and gets no messages. Web ended."},
+		}, Severe, "and receives no messages. Web ended."},
 		{"not ready for a moment", func(in *inputs) {
 			in.App.Ready, in.App.Since = false, before(10*s)
 		}, Warning, "has not been ready for 10 seconds"},
 		{"not ready", func(in *inputs) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited"
-		}, Severe, "and gets no messages. It exited."},
+		}, Severe, "and receives no messages. It exited."},
 		{"not ready while draining", func(in *inputs) { in.App.Ready, in.Draining = false, true }, Info, "Draining"},
 		{"one restart", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web", Restarts: 1}}
-		}, Warning, "Process web was started again 1 time in the last 5 minutes."},
+		}, Warning, "Process web was restarted 1 time in the last 5 minutes."},
 		{"three restarts", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web", Restarts: 3}}
 		}, Degraded, "3 times"},
@@ -107,7 +107,7 @@ func TestRules(t *testing.T) {
 		}, Severe, "Process clock failed"},
 		{"a process given up and tried", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "mailer", GivenUp: true, RetryAfter: min, LastExit: "exit status 1"}}
-		}, Severe, "Process mailer failed too often and is tried again every 60 seconds. Its last run ended with exit " +
+		}, Severe, "Process mailer failed too often and is retried every 60 seconds. Its last run ended with exit " +
 			"status 1."},
 
 		{"an operation", func(in *inputs) {
@@ -119,14 +119,14 @@ func TestRules(t *testing.T) {
 		}, Info, "Performing"},
 		{"a long operation", func(in *inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(10 * min)}
-		}, Warning, "takes very long"},
+		}, Warning, "Still performing"},
 		{"a deployment", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(23 * s), Took: 26 * s}
-		}, Ok, "The deployment of v2 was completed 23 seconds ago and took 26 seconds."},
+		}, Ok, "The deployment of v2 completed 23 seconds ago and took 26 seconds."},
 		{"an old deployment", func(in *inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(5 * min)} }, Ok, ""},
 		{"a deployment that failed", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(9 * h), Failed: "it was not ready in 60s"}
-		}, Warning, "failed 9 hours ago, and the version before it runs. It was not ready in 60s."},
+		}, Warning, "failed 9 hours ago; the previous version is still running. It was not ready in 60s."},
 
 		{"2.9 % of 5xx", func(in *inputs) { requests(in, 971, 0, 29) }, Ok, ""},
 		{"3 % of 5xx", func(in *inputs) {
@@ -183,7 +183,7 @@ func TestRules(t *testing.T) {
 		}, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
 		{"near the limit", func(in *inputs) {
 			in.DeliveryLimit, in.P95 = 180*s, 144*s
-		}, Warning, "takes 144 s or longer, and 180 s is the limit."},
+		}, Warning, "takes 144 s or longer; the limit is 180 s."},
 		{"near the limit, just enough", func(in *inputs) {
 			in.Deliveries, in.DeliveryLimit, in.P95 = counts{Success: 10}, 180*s, 144*s
 		}, Warning, "takes 144 s"},
@@ -200,7 +200,7 @@ func TestRules(t *testing.T) {
 		{"an older message", func(in *inputs) { in.Queue.Oldest = 30 * min }, Degraded, "30 minutes"},
 		{"near the end of retention", func(in *inputs) {
 			in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h
-		}, Severe, "has waited for 3 days, and is deleted after 4 days."},
+		}, Severe, "has waited for 3 days; it is deleted after 4 days."},
 		{"at four fifths of retention", func(in *inputs) {
 			in.Queue.Oldest, in.Queue.Retention = 80*min, 100*min
 		}, Severe, "is deleted after 100 minutes"},
@@ -219,13 +219,13 @@ func TestRules(t *testing.T) {
 		}, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
 		{"new dead letters", func(in *inputs) {
 			in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2
-		}, Warning, "5 messages in the dead-letter queue, 2 of them from the last 5 minutes."},
+		}, Warning, "5 messages in the dead-letter queue, 2 of them in the last 5 minutes."},
 		{"expired messages", func(in *inputs) {
 			in.Queue = queueInputs{Expired: 1}
-		}, Warning, "1 message deleted in the last 5 minutes because the retention period was over."},
+		}, Warning, "1 message deleted in the last 5 minutes at the end of the retention period."},
 		{"a failed store", func(in *inputs) {
 			in.Queue.Failed = "input/output error"
-		}, Severe, "The queue accepts no messages. Input/output error."},
+		}, Severe, "The queue does not accept messages. Input/output error."},
 
 		{"a short silence of the queue", func(in *inputs) { in.Poll.problem.Since = before(29 * s) }, Ok, ""},
 		{"a silence of the queue", func(in *inputs) {
@@ -235,12 +235,12 @@ func TestRules(t *testing.T) {
 		{"a long silence", func(in *inputs) { in.Poll.problem.Since = before(5 * min) }, Severe, "5 minutes"},
 		{"a refusal", func(in *inputs) {
 			in.Poll.problem.Since, in.Poll.Final, in.Poll.problem.Reason = before(s), true, "access denied"
-		}, Severe, "The queue refuses to be read, for 1 second. Access denied."},
+		}, Severe, "Reading the queue has been rejected for 1 second. Access denied."},
 
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
 		{"no leader", func(in *inputs) {
 			in.Leader, in.NoLeader = LeaderState{Tasks: 2, Error: "throttled"}, before(min)
-		}, Warning, "For 60 seconds no leader has been known for 2 periodic tasks. Throttled."},
+		}, Warning, "No leader for 60 seconds, needed by 2 periodic tasks. Throttled."},
 		{"no leader for long", func(in *inputs) {
 			in.Leader.Tasks, in.NoLeader = 1, before(10*min)
 		}, Degraded, "1 periodic task."},
@@ -278,7 +278,7 @@ func TestRules(t *testing.T) {
 
 		{"draining", func(in *inputs) {
 			in.Draining, in.InWork = true, 3
-		}, Info, "Draining: no messages are received, and 3 deliveries are under way."},
+		}, Info, "Draining: receiving has stopped, 3 deliveries are in flight."},
 		{"paused", func(in *inputs) { in.Paused = true }, Info, "Receiving is paused."},
 	} {
 		in := well()
@@ -411,8 +411,8 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	in.App.Ready, in.App.Since, in.App.Reason = false, noon.Add(-20*time.Second), "web failed 3 times"
 	in.App.Processes = []Process{{Name: "web", GivenUp: true, LastExit: "exit status 7"}}
 	want := []string{
-		"The app has not been ready for 20 seconds, and gets no messages.",
-		"Process web failed too often and is not started again. Its last run ended with exit status 7.",
+		"The app has not been ready for 20 seconds and receives no messages.",
+		"Process web failed too often and is not restarted. Its last run ended with exit status 7.",
 	}
 	if got := judge(in).Causes; !slices.Equal(got, want) {
 		t.Errorf("causes %q, want %q", got, want)

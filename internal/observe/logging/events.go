@@ -35,7 +35,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			case d.Final && d.DeadLetter:
 				log.Error("message dead-lettered but not deleted, it may be dead-lettered twice", "message_id", d.ID, "err", d.Err)
 			case d.Final:
-				log.Error("message done but not deleted, another attempt may begin", "message_id", d.ID, "err", d.Err)
+				log.Error("message done but not deleted, it may be attempted again", "message_id", d.ID, "err", d.Err)
 			}
 		},
 		ChangeFailed: func(c worker.ChangeFailed) {
@@ -50,14 +50,14 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
 			}
 			if d.Instruction.DeadLetters() {
-				log.Error("message not sent to the dead-letter queue, another attempt may begin", attrs...)
+				log.Error("message not sent to the dead-letter queue, it may be attempted again", attrs...)
 				return
 			}
 			log.Error("message not sent to the dead-letter queue, Amazon SQS moves it without a reason", attrs...)
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {
-				log.Warn("visibility timeout expired in work, another attempt may begin", "message_id", x.ID)
+				log.Warn("visibility timeout expired in flight, the message may be attempted again", "message_id", x.ID)
 			}
 		},
 		Expired: func(x worker.Expired) {
@@ -69,7 +69,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 		},
 		Throttled: func(x worker.Throttled) {
 			if throttled.Allow() {
-				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, slog.Duration("pause", x.For))
+				log.Warn("target throttled, receiving paused", "target", target, "reason", x.Reason, slog.Duration("pause", x.For))
 			}
 		},
 		Limited: func(x worker.Limited) {
@@ -81,10 +81,10 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			}
 		},
 		Stalled: func(s worker.Stalled) {
-			event.Health.Log(log, slog.LevelWarn, "process stalled, messages in work may be attempted twice", slog.Duration("duration", s.For))
+			event.Health.Log(log, slog.LevelWarn, "process stalled, messages in flight may be attempted twice", slog.Duration("duration", s.For))
 		},
 		Duplicate: func(d worker.Duplicate) {
-			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
+			log.Debug("message received again, not posted again", "message_id", d.ID, "stage", d.Stage)
 		},
 		Returned: func(g worker.Returned) { log.Debug("messages returned unposted", "messages", g.Messages) },
 	}
@@ -103,8 +103,8 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {
 		if _, again := logged.LoadOrStore(problem, true); !again {
-			l.Warn("header Tendril-Outcome ignored, the status counts", "component", "worker", "queue", queue,
-				"reason", problem, "hint", `write it like Tendril-Outcome: retry; after=90s; reason="text"`)
+			l.Warn("invalid Tendril-Outcome header ignored, using the status", "component", "worker", "queue", queue,
+				"reason", problem, "hint", `use a value such as Tendril-Outcome: retry; after=90s; reason="text"`)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (l *Logger) AWS() *aws.Events {
 				"part", c.Part, "sent", c.Sent)
 		},
 		ClockAdjusted: func(offset time.Duration) {
-			log.Warn("system clock is wrong, signatures allow for it", slog.Duration("offset", offset), "hint", "set the clock")
+			log.Warn("system clock wrong, signatures compensate for it", slog.Duration("offset", offset), "hint", "set the clock")
 		},
 	}
 }

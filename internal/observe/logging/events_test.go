@@ -26,7 +26,7 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 		}
 		mails.Throttled(worker.Throttled{For: time.Second})
 		for queue, want := range map[string]int{"jobs": 3, "mails": 1} {
-			if n := strings.Count(out.String(), "target throttles, receiving paused  queue="+queue); n != want {
+			if n := strings.Count(out.String(), "target throttled, receiving paused  queue="+queue); n != want {
 				t.Errorf("%d lines about %s in 25 s, want %d:\n%s", n, queue, want, out)
 			}
 		}
@@ -90,7 +90,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {
 			l.Worker("jobs", "app").DeleteFailed(worker.DeleteFailed{ID: "m1", Err: broken, Final: true, DeadLetter: true})
 		},
-		`"WARN","msg":"system clock is wrong, signatures allow for it","component":"aws","offset_ms":3600000`: func(l *Logger) {
+		`"WARN","msg":"system clock wrong, signatures compensate for it","component":"aws","offset_ms":3600000`: func(l *Logger) {
 			l.AWS().ClockAdjusted(time.Hour)
 		},
 		`"ERROR","msg":"message damaged, its checksum does not match","component":"aws","queue":"jobs"`: func(l *Logger) {

@@ -138,7 +138,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 }
 
 func (l *Logger) logOmitted(outcome queue.Outcome, lines int) {
-	l.LogAttrs(context.Background(), levelOf(outcome), "lines left out", slog.String("component", "worker"),
+	l.LogAttrs(context.Background(), levelOf(outcome), "log lines omitted", slog.String("component", "worker"),
 		slog.String("outcome", outcome.String()), slog.Int("lines", lines))
 }
 

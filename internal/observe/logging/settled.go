@@ -46,7 +46,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		return
 	}
 	if noted {
-		l.Warn("message deleted in spite of its reply", "component", "worker", "queue", name, "message_id", s.ID,
+		l.Warn("message deleted despite its reply", "component", "worker", "queue", name, "message_id", s.ID,
 			"target", target, "reason", s.Reason)
 	}
 	if silent {
@@ -130,21 +130,21 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 		fmt.Fprintf(b, "  attempt %d", s.Attempt)
 	case s.Outcome == queue.Done:
 	case s.Outcome == queue.Unreached && s.NextRetry.IsZero():
-		fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", terminal.Plain(s.Reason, false))
+		fmt.Fprintf(b, "  no attempt: %s; retried when the app is ready", terminal.Plain(s.Reason, false))
 	default:
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
 		l.appendAnswer(b, s)
 		in := short(max(s.NextRetry.Sub(now), 0))
 		switch {
 		case s.DeadLettering && s.Instruction.DeadLetters():
-			fmt.Fprintf(b, "; goes to %s now", next.DeadLetterQueue)
+			fmt.Fprintf(b, "; moving to %s now", next.DeadLetterQueue)
 		case s.DeadLettering:
-			fmt.Fprintf(b, "; last of %d, goes to %s now", next.MaxReceives, next.DeadLetterQueue)
+			fmt.Fprintf(b, "; last of %d, moving to %s now", next.MaxReceives, next.DeadLetterQueue)
 		case s.NextRetry.IsZero():
 		case next.DeadLetterQueue != "":
-			fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
+			fmt.Fprintf(b, "; last of %d, moving to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
 		case next.Known:
-			fmt.Fprintf(b, "; again in %s", in)
+			fmt.Fprintf(b, "; next in %s", in)
 		default:
 			fmt.Fprintf(b, "; visible again in %s", in)
 		}

@@ -58,11 +58,11 @@ func TestEventsOnATerminal(t *testing.T) {
 			l.Error("failed", "file", "", slog.Group("app", "pid", 7, "at", time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)))
 		},
 		"· queue paused  who=owner queue=mail": func(l *slog.Logger) {
-			l.Info("console act", "method", "POST", "path", "/x", "who", "owner", "remote", "::1", "status", 200, "request_id",
+			l.Info("console action", "method", "POST", "path", "/x", "who", "owner", "remote", "::1", "status", 200, "request_id",
 				"r", "act", "queue paused", "queue", "mail")
 		},
-		`! console act refused  who=nobody act="queue paused" reason=no`: func(l *slog.Logger) {
-			l.Warn("console act refused", "method", "POST", "who", "nobody", "act", "queue paused", "reason", "no")
+		`! console action rejected  who=nobody act="queue paused" reason=no`: func(l *slog.Logger) {
+			l.Warn("console action rejected", "method", "POST", "who", "nobody", "act", "queue paused", "reason", "no")
 		},
 		"· done": func(l *slog.Logger) { l.Debug("left out"); l.Info("done") },
 	} {
@@ -125,11 +125,11 @@ func TestLastAttemptIsNamed(t *testing.T) {
 		level slog.Level
 		want  string
 	}{
-		{Redelivery{Known: true}, false, 0, 0, `attempt 3: status 500 "no such order"; again in 5m0s`},
-		{last, false, 0, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
-		{last, true, 0, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead now`},
+		{Redelivery{Known: true}, false, 0, 0, `attempt 3: status 500 "no such order"; next in 5m0s`},
+		{last, false, 0, 0, `attempt 3: status 500 "no such order"; last of 3, moving to jobs-dead in 5m0s`},
+		{last, true, 0, 0, `attempt 3: status 500 "no such order"; last of 3, moving to jobs-dead now`},
 		{Redelivery{DeadLetterQueue: "jobs-dead"}, true, queue.TerminalStatus, 0,
-			`attempt 3: status 500 "no such order"; goes to jobs-dead now`},
+			`attempt 3: status 500 "no such order"; moving to jobs-dead now`},
 		{Redelivery{}, false, 0, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
 	} {
 		var b bytes.Buffer
@@ -193,8 +193,8 @@ func TestSampledLinesAreReported(t *testing.T) {
 		fail()
 		l.Postponed("m2", time.Second, errors.New("S3 is away"))
 		l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
-		for want, n := range map[string]int{"lines left out  outcome=failed lines=2": 1,
-			"lines left out  outcome=failed lines=1": 1, "m1": 2, "message_id=m2": 1} {
+		for want, n := range map[string]int{"log lines omitted  outcome=failed lines=2": 1,
+			"log lines omitted  outcome=failed lines=1": 1, "m1": 2, "message_id=m2": 1} {
 			if strings.Count(out.String(), want) != n {
 				t.Errorf("%q is not there %d times: %s", want, n, out)
 			}
@@ -257,7 +257,7 @@ func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 			var out bytes.Buffer
 			opts.Out = &out
 			New(opts).Settled("jobs", "lambda:f", &worker.Settled{ID: "m1", Outcome: queue.Done, Reason: "in the body"}, Redelivery{})
-			if !strings.Contains(out.String(), "message deleted in spite of its reply") || !strings.Contains(out.String(), "in the body") {
+			if !strings.Contains(out.String(), "message deleted despite its reply") || !strings.Contains(out.String(), "in the body") {
 				t.Errorf("logged %q", out.String())
 			}
 		})

@@ -5,107 +5,108 @@ type labels = []string
 func countedMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_messages_received_total", "counter", labels{"queue"},
-			"Messages received; a message that is received again counts again."},
+			"Messages received; repeated receives count again."},
 		{"tendril_deliveries_total", "counter", labels{"queue", "target", "outcome", "code"},
-			"Deliveries by outcome. ok: success. dropped: deleted because the app asked for it. retry: failed, retried as " +
-				"the queue allows. dead_letter: failed, sent to the dead-letter queue at once, because of Tendril-Outcome or " +
-				"terminal-codes. unreached: nothing was sent, the app was down. throttled: the target asked to slow down. " +
-				"expired: past its retention, deleted undelivered. handed_back: received and returned to the queue " +
-				"undelivered. filtered: not matched by the filter, deleted undelivered. code is the class of the HTTP " +
-				"status, 1xx to 5xx, or none."},
+			"Deliveries by outcome. ok: success. dropped: deleted at the app's request. retry: failed and retried. " +
+				"dead_letter: failed and sent to the dead-letter queue at once, because of Tendril-Outcome or " +
+				"terminal-codes. unreached: not sent because the app was down. throttled: the target asked to " +
+				"slow down. expired: past its retention, deleted undelivered. handed_back: received and returned " +
+				"to the queue undelivered. filtered: not matched by the filter, deleted undelivered. code is the " +
+				"class of the HTTP status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
-			"Duration of deliveries that the app answered or failed."},
+			"Duration of deliveries that were answered or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},
 			"Time from the send of a message to the start of its first attempt."},
 		{"tendril_message_attempts", "histogram", labels{"queue"}, "Number of attempts until a message was done."},
 		{"tendril_queue_polls_total", "counter", labels{"queue", "result"},
-			"Receives by result: messages, empty, or failed."},
+			"Receives by result: messages, empty or failed."},
 		{"tendril_visibility_extensions_total", "counter", labels{"queue", "result"},
-			"Extensions of the visibility timeout of messages in work: ok, or failed."},
+			"Extensions of the visibility timeout of messages in flight: ok or failed."},
 		{"tendril_deletes_total", "counter", labels{"queue", "result"},
-			"Deletes by result: ok, failed and retried, or lost when retries ended; a message whose delete is lost may " +
-				"be delivered again."},
+			"Deletes by result: ok, failed (and retried), or lost after the last retry; a message whose delete is " +
+				"lost may be delivered again."},
 		{"tendril_duplicates_total", "counter", labels{"queue"},
-			"Messages that were received again while in work or after they were done, and were not delivered again."},
+			"Messages received again while in flight or after they were done, and not delivered again."},
 		{"tendril_late_deliveries_total", "counter", labels{"queue"},
 			"Deliveries that ended after the visibility timeout of their message."},
 		{"tendril_receipts_lapsed_total", "counter", labels{"queue"},
-			"Messages whose visibility timeout ended while they were held."},
+			"Messages whose visibility timeout expired while tendril held them."},
 		{"tendril_stalls_total", "counter", labels{"queue"},
-			"How often the process was stalled: stopped, suspended or starved of CPU."},
+			"Number of times the process was stalled: stopped, suspended or starved of CPU."},
 		{"tendril_attributes_dropped_total", "counter", labels{"queue"},
 			"Message attributes that do not fit into a header."},
-		{"tendril_app_connects_total", "counter", labels{"target", "result"}, "New connections to the app: ok, or failed."},
+		{"tendril_app_connects_total", "counter", labels{"target", "result"}, "New connections to the app: ok or failed."},
 		{"tendril_app_reconnects_total", "counter", labels{"target"},
-			"Deliveries for which a kept-alive connection turned out to be closed."},
+			"Deliveries whose keep-alive connection had been closed."},
 		{"tendril_app_restarts_total", "counter", labels{"process", "reason"},
-			"Restarts of a process after it failed, by how it exited: exit, signal, or not_started."},
+			"Restarts of a failed process by the way it exited: exit, signal or not_started."},
 		{"tendril_app_given_up_total", "counter", labels{"process"},
 			"Processes that failed too often and are not restarted."},
 		{"tendril_app_output_lines_dropped_total", "counter", labels{"process"},
-			"Lines of the app's output that were dropped because they came too fast."},
+			"Lines of the app's output dropped by the rate limit."},
 		{"tendril_cron_runs_total", "counter", labels{"task", "outcome"},
-			"Scheduled runs by what this instance did: enqueued, or why not: missed, overlap, paused, uncertain, " +
-				"already, or other. failed counts sends that were not confirmed and are repeated."},
+			"Scheduled runs by result on this instance: enqueued, or the reason it was not: missed, overlap, paused, " +
+				"uncertain, already or other. failed counts unconfirmed sends, which are repeated."},
 		{"tendril_cron_registry_errors_total", "counter", nil, "Failed reads of the registry of periodic tasks."},
-		{"tendril_cron_lateness_seconds", "histogram", nil, "How much later than due scheduled runs were enqueued."},
-		{"tendril_leader_terms_total", "counter", nil, "How often this instance became the leader."},
+		{"tendril_cron_lateness_seconds", "histogram", nil, "Delay between the due time of a scheduled run and its " +
+			"enqueueing."},
+		{"tendril_leader_terms_total", "counter", nil, "Number of times this instance became the leader."},
 		{"tendril_leader_store_errors_total", "counter", nil,
-			"Failed calls of the lease store. While they fail, no new leader is elected."},
+			"Failed calls of the lease store. During failures no new leader is elected."},
 		{"tendril_dead_lettered_total", "counter", labels{"queue", "reason"},
-			"Messages that an embedded queue moved to its dead-letter queue, or that the worker sent there " +
-				"(dead-letter-reasons, Tendril-Outcome, terminal-codes), by reason. receives: received too often. app: the " +
-				"app asked for it. status: one of terminal-codes."},
+			"Messages moved to the dead-letter queue by an embedded queue or the worker (dead-letter-reasons, " +
+				"Tendril-Outcome, terminal-codes), by reason. receives: received too often. app: requested by " +
+				"the app. status: one of terminal-codes."},
 		{"tendril_dead_letter_send_failures_total", "counter", labels{"queue"},
-			"Messages that the worker could not send to the dead-letter queue: they are tried again, or Amazon SQS moves " +
-				"them without a reason."},
+			"Messages the worker could not send to the dead-letter queue: they are retried, or Amazon SQS moves them " +
+				"without a reason."},
 		{"tendril_queue_expired_total", "counter", labels{"queue"},
-			"Messages that an embedded queue deleted at the end of their retention period."},
+			"Messages deleted by an embedded queue at the end of their retention period."},
 		{"tendril_config_last_reload_successful", "gauge", nil,
 			"Whether the last reload succeeded, 1 or 0; 1 before the first."},
 		{"tendril_config_last_reload_timestamp_seconds", "gauge", nil,
-			"When the last successful reload happened, or the process started, in seconds since 1970."},
+			"Time of the last successful reload, or of the process start, in seconds since 1970."},
 		{"tendril_build_info", "gauge", labels{"version", "goversion"}, "The running version; always 1."},
 	}
 }
 
 func readMetrics() []metricInfo {
 	return []metricInfo{
-		{"tendril_inflight", "gauge", labels{"queue", "target"}, "Deliveries in work now."},
-		{"tendril_waiting", "gauge", labels{"queue"}, "Messages that were received and wait for a free slot."},
+		{"tendril_inflight", "gauge", labels{"queue", "target"}, "Deliveries in flight."},
+		{"tendril_waiting", "gauge", labels{"queue"}, "Received messages waiting for a free slot."},
 		{"tendril_receiving", "gauge", labels{"queue"}, "Whether the worker is receiving, 1 or 0."},
 		{"tendril_receiving_blocked", "gauge", labels{"queue", "reason"},
-			"Why the worker is not receiving, 1 for each reason, such as paused, not_ready, app_down, delete_refused, " +
-				"breaker, draining; absent while it is receiving."},
+			"Reasons why the worker is not receiving, 1 for each, such as paused, not_ready, app_down, " +
+				"delete_refused, breaker, draining; absent while it is receiving."},
 		{"tendril_concurrency_limit", "gauge", labels{"target"},
-			"Current maximum of concurrent deliveries to a target: as configured, or lower after an outage of the app or " +
-				"because of the adaptive limit."},
+			"Current maximum of concurrent deliveries to a target: as configured, or lower after an outage of the " +
+				"app or by the adaptive limit."},
 		{"tendril_queue_longest_wait_seconds", "gauge", labels{"queue"},
-			"Longest time from the send of a message to the start of its delivery, over the last minute; 0 without " +
-				"deliveries. It grows when other queues or a limit starve this queue."},
+			"Longest time from the send of a message to the start of its delivery in the last minute; 0 without " +
+				"deliveries. Grows when other queues or a limit starve this queue."},
 		{"tendril_queue_oldest_in_hand_seconds", "gauge", labels{"queue"},
-			"Age of the oldest message that was received and is not done; 0 when there is none."},
+			"Age of the oldest message that was received and is not done; 0 without one."},
 		{"tendril_queue_messages", "gauge", labels{"queue", "state"},
 			"Messages in a queue: visible, inflight or delayed. Amazon SQS reports approximate numbers."},
 		{"tendril_queue_oldest_message_age_seconds", "gauge", labels{"queue"},
-			"Age of the oldest message in a queue, 0 when it is empty; only of embedded queues."},
+			"Age of the oldest message in a queue, 0 if empty; embedded queues only."},
 		{"tendril_app_up", "gauge", labels{"process"}, "Whether a process of the app is running and healthy, 1 or 0."},
 		{"tendril_cron_next_run_timestamp_seconds", "gauge", labels{"task"},
-			"When a periodic task is due next, in seconds since 1970; absent while it is paused."},
+			"Next due time of a periodic task, in seconds since 1970; absent while it is paused."},
 		{"tendril_desired_capacity", "gauge", nil,
-			"Number of processes, instances or pods that the load needs, as in /api/v1/scale."},
+			"Number of processes, instances or pods needed for the load, as in /api/v1/scale."},
 		{"tendril_certificate_expiry_timestamp_seconds", "gauge", labels{"option", "file"},
-			"When the certificate in a file for TLS expires, in seconds since 1970; absent while the file cannot be used."},
-		{"tendril_leader", "gauge", nil, "Whether this instance is the leader and sends the scheduled runs, 1 or 0."},
+			"Expiry of the certificate in a TLS file, in seconds since 1970; absent while the file is unusable."},
+		{"tendril_leader", "gauge", nil, "Whether this instance is the leader and enqueues scheduled runs, 1 or 0."},
 		{"tendril_breaker_state", "gauge", labels{"target", "state"},
-			"State of a target's breaker: 1 for the current state of closed, open and half_open, 0 for the others."},
+			"State of a target's breaker: 1 for the current state (closed, open or half_open), 0 for the others."},
 		{"tendril_rate_limited_total", "counter", labels{"target"},
-			"How often a delivery had to wait because of the rate limit."},
+			"Number of times a delivery waited for the rate limit."},
 		{"tendril_limit_refusals_total", "counter", labels{"target", "reason"},
-			"How often a delivery had to wait because of a limit: rate, concurrency or breaker."},
+			"Number of times a delivery waited for a limit: rate, concurrency or breaker."},
 		{"tendril_sink_errors_total", "counter", labels{"sink"},
 			"Failed calls of a telemetry sink: cloudwatch, otlp_traces or otlp_metrics."},
 		{"tendril_sink_dropped_total", "counter", labels{"sink"},
-			"Spans, or statistic sets for CloudWatch, that were dropped."},
+			"Dropped spans, or dropped statistic sets for CloudWatch."},
 	}
 }
