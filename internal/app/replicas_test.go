@@ -129,7 +129,7 @@ func (r *records) of(message string) (found []string) {
 }
 
 // forced returns the records of replicas stopped with deliveries in flight.
-func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in work") }
+func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
 
 func (s *stage) replicas() int {
 	s.mu.Lock()
@@ -244,7 +244,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 		return nil
 	}
 	if n := f.inWork.Load(); n > 0 {
-		s.t.Errorf("%s was stopped with %d deliveries in work", f.replica.address(), n)
+		s.t.Errorf("%s was stopped with %d deliveries in flight", f.replica.address(), n)
 	}
 	delete(s.running, f.replica)
 	return nil

@@ -36,7 +36,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-var errNoProcess = errors.New("there is no process")
+var errNoProcess = errors.New("not found")
 
 // restart returns when deliveries go to the new replica. The error is [ErrBusy] if a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {

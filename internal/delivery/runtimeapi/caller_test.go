@@ -241,8 +241,8 @@ func TestRealLimits(t *testing.T) {
 func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]Options{
-		"there is no user named nobody-here": {User: "nobody-here"},
-		"unknown limit":                      {Limits: map[string]string{"patience": "1"}},
+		"user nobody-here not found": {User: "nobody-here"},
+		"unknown limit":              {Limits: map[string]string{"patience": "1"}},
 	} {
 		o.Command = []string{"/bin/sh"}
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {

@@ -34,14 +34,14 @@ func TestRefusedOptions(t *testing.T) {
 		o    Options
 		says string
 	}{
-		"no command":        {Options{}, "give a command"},
-		"empty command":     {Options{Command: []string{""}}, "name is empty"},
+		"no command":        {Options{}, "has no command"},
+		"empty command":     {Options{Command: []string{""}}, "empty program name"},
 		"NUL":               {Options{Command: []string{"sh", "a\x00b"}}, "NUL"},
 		"missing":           {Options{Command: []string{"./bootstrap"}, Dir: dir}, "no such file"},
 		"not executable":    {Options{Command: []string{"./script.py"}, Dir: dir}, "chmod +x"},
 		"a folder":          {Options{Command: []string{dir}}, "not an executable file"},
-		"not in PATH":       {Options{Command: []string{"no-such-tool"}}, "give its full path"},
-		"in the folder":     {Options{Command: []string{"tool"}, Dir: dir}, "give its full path"},
+		"not in PATH":       {Options{Command: []string{"no-such-tool"}}, "use its full path"},
+		"in the folder":     {Options{Command: []string{"tool"}, Dir: dir}, "use its full path"},
 		"PATH of its own":   {Options{Command: []string{"sh"}, Env: []string{"PATH=" + dir}}, "in PATH"},
 		"name":              {Options{Command: []string{"sh"}, Name: "a b"}, "use 1 to 64"},
 		"instances":         {Options{Command: []string{"sh"}, Instances: -1}, "-1 instances: use 1 to 1000"},
