@@ -105,6 +105,7 @@ func (m *articleMachine) sendJob(t *testing.T, body string) {
 // worker after a deployment, a restart of the app and a change of settings. The worker finishes its job before it
 // exits, and its manager restarts it after a crash.
 func TestShutdownArticle(t *testing.T) {
+	long(t)
 	t.Parallel()
 	m := startArticle(t)
 	first := m.awaitLog(t, `worker (\d+) takes jobs, greeting hello`)

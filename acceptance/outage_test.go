@@ -19,6 +19,7 @@ import (
 // An app is down for many times the visibility timeout while ten thousand messages wait. None is dead-lettered, and
 // only as many are received as may be in flight. TENDRIL_OUTAGE sets the duration, for example 10m.
 func TestOutageBurnsNoReceives(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	const messages, connections = 10_000, 10

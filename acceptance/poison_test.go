@@ -20,6 +20,7 @@ import (
 // Among good messages, exactly those that crash the app are dead-lettered, and once they are identified, good
 // messages flow unimpeded. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	messages := testpeer.Size(2_000, 10_000)

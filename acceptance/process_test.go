@@ -127,6 +127,14 @@ func start(t *testing.T, args ...string) (*process, event) {
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
+// long skips a test of more than ten seconds with -short.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("this takes more than ten seconds: not with -short")
+	}
+}
+
 func startWith(t *testing.T, env []string, args ...string) (*process, event) {
 	t.Helper()
 	p := launchWith(t, env, args...)

@@ -157,6 +157,7 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 // during a fault were processed twice. The ordinary form has each fault once. TENDRIL_SEED repeats the choices of a
 // run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	length := testpeer.Size(0, time.Hour)

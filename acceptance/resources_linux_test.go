@@ -123,6 +123,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 
 // The host name of the queue's server cannot be resolved, and later resolves to a different address.
 func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	ownMounts(t)

@@ -315,6 +315,7 @@ func TestSentencesElection(t *testing.T) {
 
 // Takes up to a minute until a task is due. Two instances share the queue and its registry.
 func TestSentencesDueTask(t *testing.T) {
+	long(t)
 	t.Parallel()
 	const token = "0123456789abcdef-token"
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)

@@ -98,6 +98,7 @@ func TestProxyThatGivesUp(t *testing.T) {
 // Each sync of the queue's files takes half a second. Messages stay hidden while the app works for longer than their
 // visibility timeout, and none is processed twice.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	strace := testpeer.Program(t, "strace")

@@ -31,6 +31,7 @@ import (
 // standard errors. In every form goroutines and descriptors return to their initial numbers. TENDRIL_SOAK sets the
 // duration.
 func TestSoak(t *testing.T) {
+	long(t)
 	t.Parallel()
 	resume(t)
 	length, rate := testpeer.Size(10*time.Second, time.Hour), testpeer.Size(400, 2000)
