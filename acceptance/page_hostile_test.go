@@ -103,5 +103,5 @@ func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	}
 	b.do(chromedp.Evaluate[chromedp.Void]("localStorage.removeItem('session-key')"))
 	b.click("#main .acts form > button.primary") // resume
-	b.awaitText("Type the key of this session")
+	b.awaitText("Enter the key of this session")
 }

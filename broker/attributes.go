@@ -109,7 +109,7 @@ func (q *liveQueue) reload() {
 		return q.loadDelays(c)
 	})
 	if err != nil {
-		q.broker.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
+		q.broker.log.Error("reading the delays of a queue failed", "queue", q.name, "err", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,7 @@ type StoredQueue struct {
 }
 
 // ErrUsed means that a data directory already holds queues.
-var ErrUsed = errors.New("the data directory holds queues already")
+var ErrUsed = errors.New("the data directory already holds queues")
 
 // Names of the previous database after [Restore] replaced it.
 const (
@@ -56,7 +56,7 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 		return nil, err
 	}
 	if sizeOf(file) >= 0 {
-		return nil, fmt.Errorf("%s: %w; name another file, or remove this one", file, fs.ErrExist)
+		return nil, fmt.Errorf("%s: %w; use another file, or remove this one", file, fs.ErrExist)
 	}
 	return copyDatabase(path, file, ``)
 }
@@ -72,7 +72,7 @@ const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch
 // [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
-		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
+		return nil, fmt.Errorf("%s is not a backup: missing or empty", file)
 	}
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func openOther(path string) (*conn, error) {
 
 	version, err := c.integer(`PRAGMA user_version`)
 	if err == nil && (version < oldestReadable || version > schemaVersion) {
-		err = fmt.Errorf("%s holds no queues that this program reads: its format is %d, and formats %d and %d are read", path,
+		err = fmt.Errorf("%s has format %d, but this program reads formats %d and %d", path,
 			version, oldestReadable, schemaVersion)
 	}
 

@@ -179,7 +179,7 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 		"missing":        {nil, "missing or empty"},
 		"text":           {[]byte("this is not a database, and long enough to be looked at\n" + strings.Repeat("x", 4096)), "damaged"},
 		"cut short":      {content[:len(content)-4096], "damaged"},
-		"another format": {other, "format is 9"},
+		"another format": {other, "has format 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

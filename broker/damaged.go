@@ -29,9 +29,9 @@ func (q *liveQueue) withhold(r *record) {
 	q.index.damaged++
 	q.index.order.forget(m)
 	q.wakeAfterRemoval(1)
-	q.broker.log.Error("A stored message is damaged and is not delivered", "queue", q.name,
+	q.broker.log.Error("damaged message found, it is not delivered", "queue", q.name,
 		"message_id", q.broker.seal.messageID(new(block), m.origin),
-		"hint", "look at it with 'tendril message show ID', send it anew, and delete it; see docs/backup.md")
+		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
 // withholdDamaged checks stored messages. It returns the intact ones, and releases and withholds the others.
@@ -71,6 +71,7 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 
 func errIsDamaged(id string) error {
 	return queue.Errorf(queue.CodeUnsupportedOperation,
-		"Message %s is damaged and cannot be delivered: what is stored is not what was sent. Send it anew and delete this one.",
+		"Message %s is damaged and cannot be delivered: the stored message differs from the message sent. Send it "+
+			"again and delete this one.",
 		clip(id))
 }

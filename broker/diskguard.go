@@ -81,10 +81,10 @@ func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
 	case r.lost != nil && before == nil:
-		r.log.Error("data directory lost, sends are refused", "dir", r.dir, "err", r.lost,
-			"hint", "put it back at its path; a restart finds only what is at the path then")
+		r.log.Error("data directory lost, sends are rejected", "dir", r.dir, "err", r.lost,
+			"hint", "restore it at its path; a restart uses only the files then at the path")
 	case r.lost == nil && before != nil:
-		r.log.Info("data directory is back, sends are accepted", "dir", r.dir)
+		r.log.Info("data directory restored, sends are accepted", "dir", r.dir)
 	}
 	return r.lost
 }

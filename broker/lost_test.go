@@ -129,7 +129,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 				t.Errorf("the cause is %v, want %s", lost, cause)
 			}
 			remove(t, q, one(t, q).ReceiptHandle)
-			if n := strings.Count(log.String(), "data directory lost, sends are refused"); n != 1 {
+			if n := strings.Count(log.String(), "data directory lost, sends are rejected"); n != 1 {
 				t.Errorf("the log says it %d times, want once:\n%s", n, log.String())
 			}
 			if back == nil {
@@ -141,7 +141,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 			back()
 			lookAgain(b)
 			send(t, q, body("d")...)
-			if lost := b.Lost(); lost != nil || !strings.Contains(log.String(), "data directory is back, sends are accepted") {
+			if lost := b.Lost(); lost != nil || !strings.Contains(log.String(), "data directory restored, sends are accepted") {
 				t.Errorf("back, but %v:\n%s", lost, log.String())
 			}
 			if err := b.Close(); err != nil {

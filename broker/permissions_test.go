@@ -148,7 +148,7 @@ func TestQueueCountIsBounded(t *testing.T) {
 	create(t, b, "a", nil)
 	create(t, b, "b", nil)
 	wantError(t, b.CreateQueue(t.Context(), "c", nil, nil), queue.CodeOverLimit,
-		"There are 2 queues already, and no more are allowed: delete one first.")
+		"The limit of 2 queues is reached: delete one first.")
 	create(t, b, "a", nil) // already exists
 	if err := b.DeleteQueue(t.Context(), "a"); err != nil {
 		t.Fatal(err)

@@ -38,13 +38,13 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 		"missing":                  {true, remove(databaseName), []string{"is missing", CreatedFile, restore}},
 		"empty":                    {true, write(databaseName, ""), []string{"is empty", CreatedFile, restore}},
 		"only its log was left": {false, write(databaseName+"-wal", "log"),
-			[]string{"is missing", "its log queues.db-wal is there", restore}},
+			[]string{"is missing", "its log queues.db-wal exists", restore}},
 		"only its log has content": {true, func(dir string) error {
 			if err := remove(CreatedFile, databaseName)(dir); err != nil {
 				return err
 			}
 			return write(databaseName+"-wal", "log")(dir)
-		}, []string{"is missing", "its log queues.db-wal is there", restore}},
+		}, []string{"is missing", "its log queues.db-wal exists", restore}},
 		"empty on purpose": {true, remove(databaseName, CreatedFile), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (b *Broker) read(f func(*conn) error) error {
 		return queue.ErrClosed
 	}
 	if err != nil {
-		return storageError("Reading the queues' file failed; look at the log and the disk.", err)
+		return storageError("Reading the queues' file failed; check the log and the disk.", err)
 	}
 	return nil
 }

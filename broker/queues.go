@@ -177,7 +177,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		return err
 	}
 	if len(b.queues.all()) >= b.memory.limits.queues {
-		return queue.Errorf(queue.CodeOverLimit, "There are %d queues already, and no more are allowed: delete one first.",
+		return queue.Errorf(queue.CodeOverLimit, "The limit of %d queues is reached: delete one first.",
 			b.memory.limits.queues)
 	}
 

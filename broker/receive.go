@@ -224,7 +224,7 @@ func (r *receive) take() error {
 			return nil
 		}
 		return queue.Errorf(queue.CodeOverLimit,
-			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
+			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout expires.", most)
 	}
 
 	now, wall := q.broker.clock.now(), stamp()

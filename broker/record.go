@@ -72,7 +72,7 @@ func (r *record) contentSum() uint32 {
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
 // errAttributes means that a row with a valid checksum has invalid attributes.
-var errAttributes = errors.New("the attributes of a stored message cannot be read")
+var errAttributes = errors.New("invalid attributes of a stored message")
 
 // encodeAttributes encodes attributes sorted by name. Names, types and values are preceded by their length.
 func encodeAttributes(attributes []queue.Attribute) []byte {

@@ -465,7 +465,7 @@ func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 		}
 		for range 2 {
 			_, err := Open(dir, nil)
-			want := fmt.Sprintf("format %d, this program reads formats %d and %d", version, oldestReadable, schemaVersion)
+			want := fmt.Sprintf("format %d, but this program reads formats %d and %d", version, oldestReadable, schemaVersion)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("opening a file of format %d: %v", version, err)
 			}

@@ -194,8 +194,9 @@ func checkPresence(dir string) error {
 		return err
 	}
 	if sizeOf(path+"-wal") > 0 {
-		return fmt.Errorf("%s in %s %s, but its log %[1]s-wal is there; put back the file that it belongs to, or type "+
-			"'tendril restore BACKUP --replace --data-dir %[2]s', or remove the log to start with empty queues", databaseName, dir, what)
+		return fmt.Errorf("%s in %s %s, but its log %[1]s-wal exists; restore the file that the log belongs to, or "+
+			"type 'tendril restore BACKUP --replace --data-dir %[2]s', or remove the log to start with empty "+
+			"queues", databaseName, dir, what)
 	}
 	return nil
 }
@@ -305,8 +306,8 @@ func (s *store) createTables(dir string) error {
 	case version == oldestReadable:
 		tables = fromFormat5
 	case version != 0:
-		return fmt.Errorf("the file has format %d, this program reads formats %d and %d: use the program that wrote it, "+
-			"or choose another data directory", version, oldestReadable, schemaVersion)
+		return fmt.Errorf("the file has format %d, but this program reads formats %d and %d: use the program that "+
+			"wrote it, or choose another data directory", version, oldestReadable, schemaVersion)
 	default:
 		if err := refuseEmpty(dir, "has no tables"); err != nil {
 			return err

@@ -244,9 +244,9 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 // fail handles a failed commit. Its effect on the disk is unknown, and a second fsync may report success despite lost
 // data. So the writer rejects everything until the file has been reopened and verified to hold all acknowledged data.
 func (w *writer) fail(group []pendingRequest, cause error) {
-	err := storageError("The disk refused a write; the queues accept nothing until their file could be opened again and "+
-		"written. Look at the log and the disk.", cause)
-	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
+	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
+		"the log and the disk.", cause)
+	w.b.log.Error("writing the queues' file failed, reopening it", "dir", w.b.dir, "err", cause)
 	w.mu.Lock()
 	w.failure = err
 	group = append(group, w.pending...)
@@ -266,13 +266,13 @@ func (w *writer) reopen() {
 			w.mu.Lock()
 			w.failure = nil
 			w.mu.Unlock()
-			w.b.log.Info("The queues' file is open again and accepts writes", "dir", w.b.dir)
+			w.b.log.Info("queues' file reopened, writes are accepted", "dir", w.b.dir)
 			w.b.resumeQueues()
 			w.b.resumeMoves()
 			return
 		}
 
-		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)
+		w.b.log.Error("queues' file still unusable, retrying", "dir", w.b.dir, "in", wait, "err", err)
 		if w.pause(wait) {
 			return
 		}
@@ -299,8 +299,8 @@ var errFull = &queue.Error{
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,
-		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Nothing is accepted until it " +
-			"is back at its path, or tendril is started again; receiving and deleting still work.",
+		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Changes are rejected until it is back at its path or tendril is restarted; receiving and deleting " +
+			"still work.",
 		Err: cause,
 	}
 }

@@ -24,7 +24,7 @@ func ParsePath(raw string) (string, error) {
 	case len(raw) > MaxPath:
 		return "", errTooLong
 	case !strings.HasPrefix(raw, "/"):
-		return "", errors.New("it does not begin with a slash")
+		return "", errors.New("it does not start with a slash")
 	case strings.Contains(raw, "#"):
 		return "", errors.New("it has a fragment (#)")
 	}

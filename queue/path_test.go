@@ -38,12 +38,12 @@ func TestParsePath(t *testing.T) {
 func TestParsePathRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ raw, why string }{
-		{"", "does not begin with a slash"},
-		{"worker", "does not begin with a slash"},
-		{"@evil.example/", "does not begin with a slash"},
-		{"http://evil.example/", "does not begin with a slash"},
-		{"?a=b", "does not begin with a slash"},
-		{"*", "does not begin with a slash"},
+		{"", "does not start with a slash"},
+		{"worker", "does not start with a slash"},
+		{"@evil.example/", "does not start with a slash"},
+		{"http://evil.example/", "does not start with a slash"},
+		{"?a=b", "does not start with a slash"},
+		{"*", "does not start with a slash"},
 		{"//evil.example/", "two slashes"},
 		{"///", "two slashes"},
 		{"/a//b", "two slashes"},

@@ -170,7 +170,7 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"same deduplication id":      {"send", "--ndjson", "--dedup", "d"},
 		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},
 		"name:Number=3":              {"send", "x", "--attr", "n"},
-		"is not a queue":             {"send", "x", "--queue", "no queue"},
+		"invalid queue":              {"send", "x", "--queue", "no queue"},
 		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
 		"table, json, yaml or name":  {"send", "x", "-o", "toml"},
 		"would never return":         {"send", "x", "--wait", "--queue", "jobs-dead"},
@@ -339,7 +339,7 @@ func TestQueuesVerbs(t *testing.T) {
 		"unknown command":   {"queues", "destroy"},
 		"accepts 1 arg":     {"queues", "purge"},
 		"unknown flag":      {"queues", "list", "--everything"},
-		"is not a queue":    {"queues", "pause", "a b"},
+		"invalid queue":     {"queues", "pause", "a b"},
 		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},
 	} {
 		if _, talk, code := s.tendril("", args...); code != base.ExitUsage || !strings.Contains(talk, want) {

@@ -59,7 +59,7 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 	system.kept, system.detached = &lastLines{}, step.Section != "commands"
 	outcome, err := applier.Apply(ctx, step)
 	if err == nil {
-		s.opts.Log.Info("step ended", "phase", machinePhase, "step", title, "outcome", string(outcome))
+		s.opts.Log.Info("step finished", "phase", machinePhase, "step", title, "outcome", string(outcome))
 		return nil
 	}
 	return &stepError{title, system.kept.lines, fmt.Errorf("%s: the machine step %s failed after %s: %w", step.Place,

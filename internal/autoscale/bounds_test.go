@@ -156,13 +156,13 @@ func TestReasonsOfTracking(t *testing.T) {
 		want string
 	}{
 		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
-		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages wait, and 5 for each are acceptable: 2"},
+		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages wait, 5 for each are acceptable: 2"},
 		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
 		{"free slots", Inputs{Busy: of(30), Backlog: of(100)}, 2,
-			"100 messages wait, and 5 for each are acceptable, but 70 % of the slots are free: more would not help"},
+			"100 messages wait, 5 for each are acceptable, but 70 % of the slots are free: more would not help"},
 		{"backlog alone", Inputs{Backlog: of(5)}, 2,
-			"5 messages wait, and 5 for each are acceptable: 1; the busy slots are not known"},
-		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the busy slots are not known: 1"},
+			"5 messages wait, 5 for each are acceptable: 1; the busy slots are unknown"},
+		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the busy slots are unknown: 1"},
 	} {
 		s := newPolicyScript(t, p, c.size)
 		if d := s.step(c.in); d.Why != c.want {

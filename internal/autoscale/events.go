@@ -39,7 +39,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 			case made.ScaleInHeld():
 				log.Warn("scale-in held", "hint", "lower the desired size yourself, or scale by BacklogPerProcess")
 			default:
-				log.Debug("size kept")
+				log.Debug("size unchanged")
 			}
 		},
 		Failed: func(f Failed) {

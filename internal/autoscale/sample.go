@@ -84,7 +84,7 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in.Hold, in.HoldScaleIn = "", ""
 	switch {
 	case deploying > 0:
-		in.Hold = fmt.Sprintf("a deployment is under way on %d of %d instances", deploying, len(all))
+		in.Hold = fmt.Sprintf("a deployment is in progress on %d of %d instances", deploying, len(all))
 	case paused == len(all):
 		in.Hold = "receiving is paused on all instances"
 	case paused > 0:

@@ -52,10 +52,10 @@ func TestDeploymentOrPauseOnAnInstanceHoldsTheSize(t *testing.T) {
 		hold, holdIn string
 	}{
 		"neither":          {[]Sample{at(50), at(50)}, "", ""},
-		"one deploys":      {[]Sample{at(50), deploying}, "a deployment is under way on 1 of 2", ""},
+		"one deploys":      {[]Sample{at(50), deploying}, "a deployment is in progress on 1 of 2", ""},
 		"one is paused":    {[]Sample{at(50), paused}, "", "paused on 1 of 2"},
 		"all are paused":   {[]Sample{paused, paused}, "paused on all", ""},
-		"one of each kind": {[]Sample{deploying, paused}, "a deployment is under way", ""},
+		"one of each kind": {[]Sample{deploying, paused}, "a deployment is in progress", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

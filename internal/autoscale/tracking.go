@@ -30,7 +30,7 @@ type recommendation struct {
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
-		d.Rule, d.Why = ruleMissing, "neither the busy slots nor the backlog is known"
+		d.Rule, d.Why = ruleMissing, "the busy slots and the backlog are unknown"
 		return s, d
 	}
 
@@ -97,7 +97,7 @@ func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance))
 // byBusy returns the size at which TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
-		return 0, "the busy slots are not known"
+		return 0, "the busy slots are unknown"
 	}
 	share := min(in.Busy.Value, 100)
 	return float64(in.Ready) * share / p.TargetBusy,
@@ -109,14 +109,13 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
 	case !in.Backlog.Known:
-		return 0, false, "the backlog is not known"
+		return 0, false, "the backlog is unknown"
 	case in.Backlog.Value == 0:
 		return 0, true, "no message waits"
 	case !eachKnown:
-		return 0, false, fmt.Sprintf("%.0f messages wait, but how long one takes is not known yet", in.Backlog.Value)
+		return 0, false, fmt.Sprintf("%.0f messages wait, but the time per message is unknown", in.Backlog.Value)
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are "+
-		"acceptable", in.Backlog.Value,
+	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, %.0f for each are acceptable", in.Backlog.Value,
 		each)
 }
 

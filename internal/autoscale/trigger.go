@@ -60,7 +60,7 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %v", was, p.LowerThreshold,
 			p.BreachDuration))
 	case !in.read(p.Measure).Known:
-		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is not known", p.Measure)
+		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is unknown", p.Measure)
 	case s.over > 0 || s.under > 0:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
 	default:
@@ -110,7 +110,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
 	case !now.Known:
-		d.Rule, d.Why = ruleMissing, why+", but now it is not known"
+		d.Rule, d.Why = ruleMissing, why+", but is unknown now"
 	case p.over(in) != (by > 0) && p.Statistic != Sum:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but now it is %.4g", why, now.Value)
 	case next > d.From && p.Measure != CPUUtilization && in.idle():
@@ -153,7 +153,7 @@ func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	}
 	// With an empty backlog, the work in flight that keeps it empty is unknown.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
-		return "how busy the slots are is not known"
+		return "the busy slots are unknown"
 	}
 	if then := max(s.work, in.busyProcesses()) * 100 / float64(next); then > p.TargetBusy {
 		return fmt.Sprintf("%d would have %.0f %% of their slots busy", next, then)

@@ -240,7 +240,7 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 		case queue.CodeResourceNotFound:
 			message += "; check the name, the account and the region"
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:
-			message += "; it is tried again"
+			message += "; retrying"
 		case queue.CodeAccessDenied:
 			message = fmt.Sprintf("%s refused: %s; allow these credentials autoscaling:%s", a.service.host, refused, action)
 		}

@@ -24,7 +24,7 @@ type DeadLetters struct {
 }
 
 var (
-	errNoDeadLetterQueue = errors.New("the dead-letter queue is not known")
+	errNoDeadLetterQueue = errors.New("unknown dead-letter queue")
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 

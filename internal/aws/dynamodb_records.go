@@ -175,7 +175,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 		case code == "" || code == "None":
 		case code != failed:
 			return nil, false, queue.Errorf(tableCode(code, queue.CodeUnreachable),
-				"%s in registry table %s: %s; to be tried again", doing, t.name, code)
+				"%s in registry table %s: %s; retry later", doing, t.name, code)
 		case i == 0:
 			return nil, false, fence.Refuse(registry.Record{}, "The change")
 		default:

@@ -173,7 +173,7 @@ func (s *service) adviseScaling(permission string) func(*refusal) (code, message
 		case code == queue.CodeAccessDenied:
 			message = fmt.Sprintf("%s refused: %s; allow these credentials %s", s.host, refused, permission)
 		case code == queue.CodeUnreachable || code == queue.CodeRequestThrottled:
-			message += "; it is tried again"
+			message += "; retrying"
 		}
 		return code, message
 	}

@@ -35,7 +35,7 @@ type Instance struct {
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 	if endpoint != "" && !isWebURL(endpoint) {
-		return nil, fmt.Errorf("the metadata service %q is not a URL: write one such as http://169.254.169.254 into "+
+		return nil, fmt.Errorf("the metadata service %q is not a URL: use one such as http://169.254.169.254 in "+
 			"AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
 	}
 	return &Instance{api: imds.New(imds.Options{
@@ -53,7 +53,7 @@ func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	}
 	id, err := i.read(ctx, "instance-id")
 	if err != nil {
-		return "", fmt.Errorf("%w; set TENDRIL_INSTANCE_ID where there is no metadata service", err)
+		return "", fmt.Errorf("%w; set TENDRIL_INSTANCE_ID if there is no metadata service", err)
 	}
 	return id, nil
 }

@@ -35,8 +35,8 @@ func ParseReference(s string) (Reference, error) {
 	case strings.Contains(s, "://"):
 		return parseURL(s)
 	case !validName(s):
-		return Reference{}, fmt.Errorf("%q is not a queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in "+
-			".fifo); or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
+		return Reference{}, fmt.Errorf("invalid queue %q: use a name of 1 to 80 letters, digits, - and _ (with .fifo "+
+			"for a FIFO queue), a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
 			"arn:aws:sqs:us-east-1:123456789012:jobs", s)
 	}
 	return Reference{Name: s}, nil
@@ -57,7 +57,7 @@ func parseARN(s string) (Reference, error) {
 	}
 	if err != nil {
 		return Reference{}, fmt.Errorf(
-			"%q is not a queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
+			"invalid queue ARN %q: %w; use an ARN such as arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
 	}
 	return Reference{Name: a.Resource, Region: a.Region, Account: a.AccountID}, nil
 }
@@ -84,7 +84,7 @@ func parseURL(s string) (Reference, error) {
 	}
 
 	if err != nil {
-		return Reference{}, fmt.Errorf("%q is not a queue URL: %w; it should look like "+
+		return Reference{}, fmt.Errorf("invalid queue URL %q: %w; use a URL such as "+
 			"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
 	}
 

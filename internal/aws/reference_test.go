@@ -57,7 +57,7 @@ func TestParseReference(t *testing.T) {
 func TestInvalidReferences(t *testing.T) {
 	t.Parallel()
 	for in, says := range map[string]string{
-		"":                                 "is not a queue: a queue name is",
+		"":                                 "use a name of 1 to 80 letters",
 		"a b":                              "letters, digits",
 		"über":                             "letters, digits",
 		".fifo":                            "letters, digits",

@@ -221,8 +221,8 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 		case code == queue.CodeResourceNotFound:
 			message = fmt.Sprintf("object %q does not exist in bucket %s", key, bucket)
 		case code == queue.CodeAccessDenied:
-			message = fmt.Sprintf("S3 refused access: %s; allow these credentials s3:GetObject on the object "+
-				"(without s3:ListBucket an object that does not exist looks the same)", refused)
+			message = fmt.Sprintf("S3 denied access: %s; allow these credentials s3:GetObject on the object (without "+
+				"s3:ListBucket a missing object looks the same)", refused)
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.service.host)
 		case !refused.foreign():

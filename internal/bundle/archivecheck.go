@@ -48,7 +48,7 @@ func (u *unpacking) check(file *os.File) error {
 	archive, err := zip.NewReader(reader, u.size)
 	switch {
 	case reader.left < 0, err == nil && len(archive.File) > u.limits.entries:
-		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries",
+		return u.errorf("exclude files that the app does not need to run", "the archive has more than %d entries",
 			u.limits.entries)
 	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
 		return u.errorf("create it with zip, or name a folder", "this is not a zip archive, or it is incomplete")

@@ -109,7 +109,7 @@ func TestOpenRefuses(t *testing.T) {
 		for name, c := range map[string]struct{ content, want string }{
 			"x":       {"", "is an empty file"},
 			"x.txt":   {"text", "is not a zip archive"},
-			"x.zip":   {"text", "is not a zip archive, although its name says so, or it is damaged"},
+			"x.zip":   {"text", "is named like a zip archive but is not one, or it is damaged"},
 			"x.tgz":   {"\x1f\x8b\x08", "is an archive, but not a zip archive"},
 			"tar.zip": {"\x1f\x8b\x08", "is an archive, but not a zip archive"},
 		} {

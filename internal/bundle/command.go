@@ -193,8 +193,8 @@ func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 
 func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	if !e.computed {
-		e.document.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and not known here, so the entry is left out; write "+
-			"the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
+		e.document.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and unknown here, so the entry is left "+
+			"out; write the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
 	}
 	e.computed = true
 }

@@ -14,7 +14,7 @@ import (
 // detectDefault determines how an Elastic Beanstalk platform would start the app.
 func (r *reader) detectDefault() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
-		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
+		r.bundle.Advice = "it is built for Docker: specify how to start the app without a container"
 		return
 	}
 
@@ -164,11 +164,11 @@ func (r *reader) reportPythonSettings() {
 		why := ""
 		switch d := r.bundle.Default; {
 		case !slices.Contains(pythonOptions(), s.Option):
-			why = "tendril knows only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
+			why = "tendril supports only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
 		case r.has(procfileName):
-			why = "the Procfile says how to start the app"
+			why = "the Procfile defines how to start the app"
 		case d == nil:
-			why = "the file that it starts does not exist; write a Procfile that says how to start the app"
+			why = "the file that it starts does not exist; write a Procfile that starts the app"
 		case d.Platform != "Python":
 			why = "the app is started as " + d.Platform + " does, because of " + d.File
 		default:

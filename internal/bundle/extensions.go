@@ -128,7 +128,7 @@ func (d *document) section(p yamlfile.Pair) {
 	case why == "" && known != "":
 		d.refuseKey(p, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
 	case why == "":
-		d.notUsed(p.Line, "%s is not a section that Elastic Beanstalk knows: it is ignored",
+		d.notUsed(p.Line, "%s is not a section of Elastic Beanstalk: it is ignored",
 			yamlfile.Printable(p.Key))
 	case p.Value.Kind == yamlfile.Null:
 	default:

@@ -113,7 +113,7 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 		r.refuseLine(at, 1, "the first line"+windowsLine, toType(unixLines, file))
 		return nil
 	case script && len(strings.Fields(line)) == 0:
-		r.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
+		r.refuseLine(at, 1, `no program follows "#!"`, `add one, for example "#!/bin/sh"`)
 		return nil
 	case script && !executable:
 		h.Interpreter = interpreter(line)
@@ -125,7 +125,7 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}
 		r.warn(at, `the script has no "#!" line: it is run by /bin/sh`,
-			`begin it with "#!/bin/sh" or another interpreter`)
+			`start it with "#!/bin/sh" or another interpreter`)
 	}
 
 	*into = append(*into, h)
@@ -133,7 +133,7 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 }
 
 const (
-	windowsLine = " ends with CR LF: the system would look for a program whose name ends with CR"
+	windowsLine = " ends with CR LF: the system would look for a program name that ends with CR"
 	unixLines   = `sed -i 's/\r$//'` // and a file
 )
 

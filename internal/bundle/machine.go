@@ -244,10 +244,10 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 			f.HasMode = true
 		},
 		"authentication": func(v yamlfile.Pair) {
-			e.leaveOut(v, "names credentials of CloudFormation, which are not known here: make the file public, or "+
+			e.leaveOut(v, "names credentials of CloudFormation, which are unknown here: make the file public, or "+
 				"download it in a command")
 		},
-		"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not filled in") },
+		"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not rendered") },
 	})
 
 	switch {
@@ -360,7 +360,7 @@ func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 	for _, name := range names {
 		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			e.wrong(p, `use a name without blanks that does not begin with "-"`, "has an invalid name")
+			e.wrong(p, `use a name without spaces that does not start with "-"`, "has an invalid name")
 			return
 		}
 	}
@@ -376,7 +376,7 @@ func (e *entryReader) number(p yamlfile.Pair) string {
 
 func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		e.wrong(p, "write a path that begins with /", "is not an absolute path")
+		e.wrong(p, "use a path that starts with /", "is not an absolute path")
 	}
 	return filepath.Clean(path)
 }
@@ -425,7 +425,7 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 	const kind, link = 0o170000, 0o120000
 	bits, _ := strconv.ParseUint(text, 8, 32) // cannot fail for this pattern
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
-		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not that of a file or a link")
+		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not the mode of a file or link")
 	}
 
 	permissions = fs.FileMode(bits & 0o777)

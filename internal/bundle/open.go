@@ -63,7 +63,7 @@ func notABundle(path string, info fs.FileInfo) error {
 		bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
 		what = "is an archive, but not a zip archive"
 	case strings.EqualFold(filepath.Ext(path), ".zip"):
-		what = "is not a zip archive, although its name says so, or it is damaged"
+		what = "is named like a zip archive but is not one, or it is damaged"
 	}
 
 	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)

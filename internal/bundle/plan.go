@@ -141,8 +141,8 @@ func (b *Bundle) Web() (Process, error) {
 
 func (b *Bundle) noProcess() error {
 	if b.Default != nil {
-		return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, which is what Elastic Beanstalk "+
-			"runs for %s, or give the command after --",
+		return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, Elastic Beanstalk's "+
+			"default for %s, or give the command after --",
 			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
 	}
 	advice := ""

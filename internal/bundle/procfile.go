@@ -82,7 +82,7 @@ func (l *lines) line(number int, line string) {
 	switch {
 	case !found:
 		l.refuse(number, fmt.Sprintf("%q is not a %s", yamlfile.Short(line), l.what),
-			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, l.example, yamlfile.Short(line)))
+			fmt.Sprintf(`write "name: command", for example "%s: %s"`, l.example, yamlfile.Short(line)))
 	case !isName(name):
 		l.refuse(number, fmt.Sprintf("%q is not a name for a %s", yamlfile.Short(name), l.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))

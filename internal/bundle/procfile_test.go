@@ -53,7 +53,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
 		"no colon": {"web: x\nnpm start",
-			"Procfile:2: \"npm start\" is not a process\n  write \"name: command\", for instance \"web: npm start\""},
+			"Procfile:2: \"npm start\" is not a process\n  write \"name: command\", for example \"web: npm start\""},
 		"no command": {"web:  ", "Procfile:1: web has no command\n  write \"web: COMMAND\", or delete the line"},
 		"no name": {": x",
 			"Procfile:1: \"\" is not a name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
@@ -71,7 +71,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 		"no UTF-8": {"web: \xff",
 			"Procfile:1: the line is not text\n  save the file as UTF-8 text without control characters"},
 		"everything at once": {"nothing\nweb:",
-			"Procfile:1: \"nothing\" is not a process\n  write \"name: command\", for instance \"web: nothing\"\n" +
+			"Procfile:1: \"nothing\" is not a process\n  write \"name: command\", for example \"web: nothing\"\n" +
 				"Procfile:2: web has no command\n  write \"web: COMMAND\", or delete the line"},
 		"too long": {strings.Repeat("#", 64<<10+1),
 			"Procfile: the file is larger than 65536 bytes\n" +

@@ -85,7 +85,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	const (
 		windows = "#!/bin/sh\r\necho hello\r\n"
 		command = ".ebextensions/a.config"
-		refused = "the first line of ./run.sh ends with CR LF: the system would look for a program whose name ends with CR"
+		refused = "the first line of ./run.sh ends with CR LF: the system would look for a program name that ends with CR"
 		toUnix  = `type in the bundle's folder: sed -i 's/\r$//' run.sh`
 		plain   = "the program ./run.sh is not executable"
 		chmod   = "type in the bundle's folder: chmod +x run.sh"
@@ -116,7 +116,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 		"after a step that rewrites it": {map[string]string{"Buildfile": "b: dos2unix *.sh", "Procfile": "web: ./run.sh",
 			"run.sh": windows}, false, nil},
 		"of a shell": {map[string]string{"Procfile": "web: sh -e run.sh", "run.sh": windows}, false,
-			[]string{"Procfile:1", "the lines of run.sh end with CR LF: the shell takes CR for a part of each command", toUnix}},
+			[]string{"Procfile:1", "the lines of run.sh end with CR LF: the shell takes CR as part of each command", toUnix}},
 		"of a shell, but text": {map[string]string{"Procfile": "web: sh -c run.sh", "run.sh": windows}, false, nil},
 		"a process without the permission": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": "#!/bin/sh\n"}, false,
 			[]string{"Procfile:1", plain, chmod}},

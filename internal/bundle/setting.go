@@ -155,8 +155,8 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 	n := p.Value
 	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
 	if computed {
-		d.notUsed(p.Line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
-			"value itself", name)
+		d.notUsed(p.Line, "the value of %s is computed by CloudFormation and unknown here, so it is not set; write "+
+			"the value itself", name)
 		n = &yamlfile.Node{Kind: yamlfile.Null, Line: p.Line, Column: p.Column}
 	}
 
@@ -261,7 +261,7 @@ func NoEffect(namespace string) string {
 			"secrets are not fetched: set these variables in tendril's own environment"},
 		{"aws:elasticbeanstalk:application", "set the app's health check with --healthcheck"},
 		{"aws:elasticbeanstalk:container:",
-			"no platform is installed: this machine's own runtime starts what the Procfile says"},
+			"no platform is installed: this machine's own runtime starts the processes of the Procfile"},
 		{"aws:elasticbeanstalk:customoption", "custom options are for resources, which tendril does not create"},
 	} {
 		if strings.HasPrefix(namespace, n.prefix) {

@@ -23,7 +23,7 @@ func settingsForm() *yamlfile.Options {
 	return &yamlfile.Options{
 		MaxBytes: maxDocument, MaxTokens: maxTokens, MaxDepth: maxDepth, Form: "map of settings",
 		HintTooMuch: "split the settings into several files, and put scripts and data into their own files",
-		HintForm:    `begin with a key and a colon, such as "option_settings:"`,
+		HintForm:    `start with a key and a colon, such as "option_settings:"`,
 		HintSyntax:  `indent with spaces, write a space after each colon, and quote values that contain ": " or " #"`,
 	}
 }
@@ -199,7 +199,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 			return root, nil
 		}
 		if err == nil {
-			err = errors.New("there is text after the end of the document")
+			err = errors.New("text after the end of the document")
 		}
 	}
 

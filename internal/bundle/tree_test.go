@@ -64,7 +64,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"directive alone":  {"%YAML 1.1", "f:1:1: this directive is not supported"},
 		"no line below":    {"%YAML 1.1\na: b", "f:1:1: this directive is not supported"},
 		"not at the top":   {"a: b\n...\n%YAML 1.1\n---\nc: d", "f:3:1: this directive is not supported"},
-		"two JSON values":  {"{\"a\": 1}\n{\"b\": 2}", "f:2:1: invalid JSON: there is text after the end of the document"},
+		"two JSON values":  {"{\"a\": 1}\n{\"b\": 2}", "f:2:1: invalid JSON: text after the end of the document"},
 		"byte order mark":  {"\uFEFFa: b", ""},
 		"Windows":          {"a:\r\n  b: c\r\n", ""},
 	} {

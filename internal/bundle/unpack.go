@@ -71,7 +71,7 @@ func (u *unpacking) open() (*os.File, error) {
 	}
 
 	if u.size = info.Size(); u.size > u.limits.archive {
-		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d",
+		return nil, u.errorf("exclude files that the app does not need to run", "the archive has %d bytes, more than %d",
 			u.size, u.limits.archive)
 	}
 
@@ -156,10 +156,10 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		return u.errorf("remove the file and download it when the app starts", "%s has more than %d bytes", e.shown(),
 			u.limits.fileBytes)
 	case u.written > u.limits.bytes:
-		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes in total",
+		return u.errorf("exclude files that the app does not need to run", "the files have more than %d bytes in total",
 			u.limits.bytes)
 	}
-	return u.errorf("this looks like an archive made to fill the disk; remove files that repeat the same byte",
+	return u.errorf("this archive looks designed to fill the disk; remove files that repeat the same byte",
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 

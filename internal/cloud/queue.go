@@ -26,7 +26,7 @@ func DeadLetterName(queueName string) string { return queueName + "-dead" }
 // or updates existing ones. If one belongs to someone else, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
-	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the queue as it is with --queue " + set.Name +
+	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the existing queue with --queue " + set.Name +
 		", or choose another name with --name", log: log}
 	main, err := e.find(ctx, set.Name)
 	if err != nil {
@@ -78,8 +78,8 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	case errors.Is(err, queue.ErrNoQueue): // deleted in the meantime
 		return nil, nil
 	case errors.Is(err, queue.ErrDenied):
-		return nil, fmt.Errorf("queue %s exists, and its tags may not be read, so that it is not known whose it is: "+
-			"allow sqs:ListQueueTags; %s: %w", name, e.advice, err)
+		return nil, fmt.Errorf("queue %s exists, but reading its tags is denied, so its owner is unknown: allow "+
+			"sqs:ListQueueTags; %s: %w", name, e.advice, err)
 	case err != nil:
 		return nil, err
 	case owner == "":

@@ -165,7 +165,7 @@ func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	}
 	leases, err := s.table.Leases(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		found[i].Owned, found[i].Note = false, "other environments may use it, which cannot be read: "+err.Error()
+		found[i].Owned, found[i].Note = false, "reading the environments that may also use it: "+err.Error()
 		return nil
 	}
 	others := slices.DeleteFunc(leases, func(lease string) bool {

@@ -98,7 +98,7 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 		if !ok {
 			hint := `write one plain value: "key: value"`
 			if e.key == queuesKey {
-				hint = "write " + queuesKey + ": payments:3,default:1, or a list whose items begin with a dash"
+				hint = "write " + queuesKey + ": payments:3,default:1, or a list with a dash before each item"
 			}
 			if e.key == "filter" {
 				hint = "put the pattern in single quotes, or name the file that holds it"

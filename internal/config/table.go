@@ -28,7 +28,7 @@ func queueOptions(s *Settings) []Option {
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
 		Help:           "Name of the queue, embedded or (with --backend sqs) on Amazon SQS.",
-		Detail:         "A name that ends in .fifo makes a FIFO queue.",
+		Detail:         "A name ending in .fifo creates a FIFO queue.",
 		value:          checked(&s.Queue, allowedQueueName, queueName),
 	}, {
 		Name: "queues", essential: true, Example: "payments:3,submissions:2,default:1",

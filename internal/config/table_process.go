@@ -9,7 +9,7 @@ import (
 func appOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "port", essential: true, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
-		Help:   "Port that the app gets as PORT and must listen on.",
+		Help:   "Port given to the app as PORT, on which it must listen.",
 		Detail: "If unset and the default is in use, the next free port is used.",
 		value:  appPort(&s.Port, 5000),
 	}, {

@@ -84,7 +84,7 @@ func warnRanges(l *loader) {
 			newer)
 	}
 	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
-		l.about("http-connections", "", "%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"),
+		l.about("http-connections", "", "%s is more than the %d that Elastic Beanstalk accepts", l.named("http-connections"),
 			connections)
 	}
 }
@@ -92,7 +92,7 @@ func warnRanges(l *loader) {
 func warnVisibility(l *loader) {
 	s := l.s
 	if l.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		l.about("visibility-timeout", "set it longer than a message takes",
+		l.about("visibility-timeout", "make it longer than the processing of a message",
 			"visibility-timeout 0 does not hide a message during its delivery: it may be delivered many times at once")
 	}
 

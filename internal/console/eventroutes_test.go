@@ -215,7 +215,7 @@ func TestStreams(t *testing.T) {
 		s.Close()
 		<-ended
 		newest := lines.Read(eventlog.LineQuery{})[0]
-		want := fmt.Sprintf(": the stream begins\n\nid: %d\ndata: {\"id\":%d,", newest.ID, newest.ID)
+		want := fmt.Sprintf(": stream started\n\nid: %d\ndata: {\"id\":%d,", newest.ID, newest.ID)
 		got := rec.Body.String()
 		if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "}\n\n: alive\n\n") ||
 			rec.Header().Get("Content-Type") != "text/event-stream" || rec.Header().Get("X-Accel-Buffering") != "no" {

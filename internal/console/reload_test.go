@@ -45,7 +45,7 @@ func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 		"a wrong version": {&api.Error{Status: http.StatusBadRequest, Message: "no Procfile", Hint: "write one"},
 			http.StatusBadRequest},
 		"another goes on":  {errors.New("another deployment is under way"), http.StatusConflict},
-		"nothing to do it": {errors.New("there are no periodic tasks to reload"), http.StatusConflict},
+		"nothing to do it": {errors.New("no periodic tasks to reload"), http.StatusConflict},
 	} {
 		failure = want.err
 		var refusal *api.Error

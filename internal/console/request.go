@@ -33,7 +33,7 @@ type httpBody struct {
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
-		return api.NewError(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
+		return api.NewError(http.StatusNotFound, "HEAD "+r.URL.Path+" not found",
 			"webhooks do not support HEAD: send GET or POST")
 	}
 	isEmpty := r.Method == http.MethodDelete && r.ContentLength == 0

@@ -161,7 +161,7 @@ func routes(opts *Options, closed context.Context) []route {
 		show(open, api.GetScale, e.getScale),
 	), where(set(opts.Views.ScaleDecisions != nil), noScale, askUp,
 		show(private, api.GetScaleDecisions, e.scaleDecisions),
-	), where(set(opts.Views.Instances != nil), "this process knows of no instances", askAny,
+	), where(set(opts.Views.Instances != nil), "this process has no list of instances", askAny,
 		show(private, api.GetInstances, e.instances),
 	), where(set(opts.Views.Series != nil), "this process keeps no curves", askAny,
 		show(open, api.GetSeries, e.getSeries),
@@ -189,7 +189,7 @@ func routes(opts *Options, closed context.Context) []route {
 
 func queueTable(q *queueRoutes) []route {
 	return where(set(q.broker != nil), "this environment uses Amazon SQS: the console holds no queues of its own",
-		"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS",
+		"use the queue's URL, as in 'tendril peek URL', or the console of Amazon SQS",
 		show(open, api.GetQueues, q.list),
 		show(open, api.GetQueue, q.get),
 		show(bodies, api.CountMessages, q.count),

@@ -84,8 +84,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	// The multiplexer would redirect an unclean path and answer 405 for another method; here both are 404.
 	if refusal == nil && (pattern == "" || unclean) {
-		refusal = api.NewError(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
-			"GET /api/v1/status shows what there is")
+		refusal = api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
+			"GET /api/v1/status shows the environment")
 	}
 	if refusal != nil {
 		c := s.newCall(r.Context(), r)
@@ -188,7 +188,7 @@ func (s *Server) admit(r *http.Request) *api.Error {
 			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil || isForeign(r) {
-		return api.NewError(http.StatusForbidden, "requests from pages of other sites are refused",
+		return api.NewError(http.StatusForbidden, "requests from pages of other sites are rejected",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil

@@ -91,7 +91,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	}
 	silence := time.NewTicker(streamSilence)
 	defer silence.Stop()
-	for ok := write([]byte(": the stream begins\n\n")); ok; {
+	for ok := write([]byte(": stream started\n\n")); ok; {
 		changed := s.changed()
 		data, err := s.next()
 		switch {

@@ -197,7 +197,7 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 			m.result = queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
 			return false
 		case errors.Is(err, queue.ErrDenied):
-			m.result = queue.Result{Reason: "the registry of periodic tasks cannot be read", Err: err, Unsent: true}
+			m.result = queue.Result{Reason: "reading the registry of periodic tasks failed", Err: err, Unsent: true}
 			return false
 		case err != nil: // an outage of the registry must not use up receives
 			retryIn := max(undecidedPause, 2*time.Since(begin))

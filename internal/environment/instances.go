@@ -63,7 +63,7 @@ func (k *knownInstances) list() api.Instances {
 	switch {
 	case out.Notes != nil:
 	case err != nil:
-		out.Notes = []string{"The records of the other instances cannot be read: " + err.Error()}
+		out.Notes = []string{"Reading the records of other instances failed: " + err.Error()}
 	case !k.members.shared():
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}

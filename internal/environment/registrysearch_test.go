@@ -76,4 +76,4 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 }
 
 // searching reports whether it is still unknown if there is a registry.
-func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "is not known yet") }
+func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "unknown whether") }

@@ -68,7 +68,7 @@ func (r *Result) Lines() (lines []string) {
 	line(r.Reasons[DueLater], "left: due later than the destination can delay them; run this again when they are due, or "+
 		"add --cut-delays")
 	line(r.Reasons[Refused], "left: refused by the destination")
-	line(r.Reasons[Behind], "left: behind one of the same group that was refused")
+	line(r.Reasons[Behind], "left: behind a rejected message of the same group")
 	return append(append(lines, r.Refusals...), r.Problems...)
 }
 
@@ -130,7 +130,7 @@ func (r *Result) Reconcile(uncertain int) {
 
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)
 	if missing := r.SourceCount - r.Sent - r.Left; missing > 0 {
-		problem(missing, "gone from the source and not sent: something else received them, or they expired")
+		problem(missing, "gone from the source and not sent: received by something else, or expired")
 	}
 	if left := r.Left - r.Skipped; left > 0 {
 		problem(left, "still at the source")

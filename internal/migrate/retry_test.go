@@ -198,7 +198,7 @@ func TestLinesOfAResult(t *testing.T) {
 		"4 messages left: due later than the destination can delay them; run this again when they are due, or add " +
 			"--cut-delays",
 		"5 messages left: refused by the destination",
-		"6 messages left: behind one of the same group that was refused",
+		"6 messages left: behind a rejected message of the same group",
 		"id0: too large", "id1: too large", "id2: too large", "id3: too large", "id4: too large",
 		"1 message still at the source",
 	}

@@ -83,7 +83,7 @@ type Sender interface {
 }
 
 // ErrUncertain means that a run may have been enqueued, and another try could send too many messages.
-var ErrUncertain = errors.New("it is not known whether the run was enqueued, and a retry could enqueue it twice")
+var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
 // ErrNotSent is wrapped by a [Sender]'s error if certainly nothing reached the queue, so that the send can be
 // repeated.

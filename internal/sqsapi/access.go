@@ -30,8 +30,8 @@ func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 
 const registryToken = "X-Tendril-Token"
 
-var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue is for those who know its token. "+
-	"Give the content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
+var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue requires its token. Give the "+
+	"content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
 	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
 
 // admitted makes an action require the registry's token, unless requests are signed.

@@ -159,5 +159,5 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {
-	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
+	return queue.Errorf(codeSerialization, "Reading the request body failed: %s.", why)
 }

@@ -134,7 +134,7 @@ func TestA1A5A8Envelope(t *testing.T) {
 		{"another service", "POST", "/", "DynamoDB_20120810.ListTables", jsonType, "{}", 400, jsonType,
 			`UnknownOperationException`},
 		{"JSON by GET", "GET", "/", "AmazonSQS.ListQueues", jsonType, "", 405, jsonType,
-			`takes the method POST, not \"GET\"`},
+			`requires the method POST, not \"GET\"`},
 		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 200,
 			"text/xml", "<ListQueuesResult/>"},
 		{"Query without a content type", "POST", "/", "", "", "Action=ListQueues", 200, "text/xml", "<ListQueuesResult/>"},

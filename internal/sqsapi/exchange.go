@@ -31,7 +31,7 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	}
 	if x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", http.MethodPost)
-		return nil, nil, queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
+		return nil, nil, queue.Errorf(codeMethodNotAllowed, "The operation %s requires the method POST, not %s.", target,
 			quote(x.r.Method))
 	}
 	_, x.action, _ = strings.Cut(target, ".")
@@ -84,7 +84,7 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 		x.w.Header().Set("Connection", "close")
 		return err
 	case err != nil:
-		return queue.Errorf(codeSerialization, "The request's body could not be read to its end.")
+		return queue.Errorf(codeSerialization, "The request body is incomplete.")
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ func (g guard) check(r *http.Request) error {
 
 	if header != "" {
 		return queue.Errorf(queue.CodeAccessDenied,
-			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the "+
-				"endpoint from a program that does not send it.", quote(header))
+			"The request carries the header %s, which browsers add, and requests from web pages are rejected. Call "+
+				"the endpoint from a program that does not send it.", quote(header))
 	}
 	return nil
 }

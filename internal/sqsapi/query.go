@@ -20,7 +20,7 @@ const formType = "application/x-www-form-urlencoded"
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
-		x.fail(queue.Errorf(codeMethodNotAllowed, "The Query protocol takes the methods GET and POST, not %s.",
+		x.fail(queue.Errorf(codeMethodNotAllowed, "The Query protocol requires the method GET or POST, not %s.",
 			quote(x.r.Method)))
 		return
 	}

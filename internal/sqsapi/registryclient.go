@@ -330,9 +330,10 @@ func (c *RegistryClient) unproved(err *proof.Error) error {
 			"sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
 			"queue, as --registry-token or TENDRIL_REGISTRY_TOKEN: %w.", c.shown(), err)
 	}
-	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the token "+
-		"was not sent: it is tendril serve of an older version, which you should upgrade, a forwarded port with another "+
-		"number, or another program. If you trust what listens there, start with --registry-insecure: %w.", c.shown(), err)
+	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the "+
+		"token was not sent: it may be an older version of tendril serve, which you should upgrade, a forwarded "+
+		"port with another number, or another program. If you trust the server, start with --registry-insecure: "+
+		"%w.", c.shown(), err)
 }
 
 // Signs reports whether the endpoint has required signed requests.

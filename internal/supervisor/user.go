@@ -134,7 +134,7 @@ func (id *identity) environment() []string {
 // Whether tendril may switch to the user is only known at startup.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
-		return errors.New("a user's name cannot contain a NUL byte or an end of line")
+		return errors.New("a user name cannot contain a NUL byte or a line break")
 	}
 	_, err := identityOf(text)
 	return err

@@ -73,7 +73,7 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 		notify(a.core, a.core.events.Throttled,
 			Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: a.pauses.count})
 	}
-	a.gate.close(Throttling, "the target takes nothing for now: "+res.Reason, now)
+	a.gate.close(Throttling, "the target accepts no messages: "+res.Reason, now)
 	return pause, true
 }
 

@@ -65,7 +65,7 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	case refusal != nil:
 		d.pending.hold = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
 		d.gate.close(DeleteRefused,
-			"the queue refuses deletes, so messages would run again and again: "+refusal.Error(), now)
+			"the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
 	}
 
 	d.core.stats.counts.Deleted += int64(deleted)

@@ -239,7 +239,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 			since = l.since
 		}
 		s.Receiving, s.LimitedBy = false, breakerReason
-		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker lets no delivery begin", Since: since})
+		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker is open", Since: since})
 	}
 }
 

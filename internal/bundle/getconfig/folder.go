@@ -79,7 +79,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 
 	dir := f.version(number)
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("writing what get-config answers: %w", err)
+		return fmt.Errorf("writing the answers of get-config: %w", err)
 	}
 
 	err = datadir.Replace(filepath.Join(dir, ownerFile), text, 0o600)
@@ -87,7 +87,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 		err = f.publishForApp(dir, text)
 	}
 	if err != nil {
-		return fmt.Errorf("writing what get-config answers: %w", err)
+		return fmt.Errorf("writing the answers of get-config: %w", err)
 	}
 
 	return nil

@@ -150,7 +150,7 @@ func TestStepsDoWhatIsMissing(t *testing.T) {
 			has: []string{"/etc/init.d/s", "update-rc.d"}, did: []string{"update-rc.d s defaults", "/etc/init.d/s start"}},
 		"chkconfig": {config: svc(bundle.Service{Name: "s", Enabled: &no}), has: []string{"/etc/init.d/s", "chkconfig"},
 			answers: map[string]string{"chkconfig s": ""}, did: []string{"chkconfig s off"}},
-		"a script that is missing": {config: svc(bundle.Service{Name: "s"}), err: "this machine has no service s"},
+		"a script that is missing": {config: svc(bundle.Service{Name: "s"}), err: "service s not found on this machine"},
 		"no systemd":               {config: svc(bundle.Service{Name: "s", IsSystemd: true}), err: "no systemctl"},
 	} {
 		system := &fakeSystem{has: c.has, answers: c.answers}

@@ -209,7 +209,7 @@ func TestArchivesAreUnpackedBelowTheirFolder(t *testing.T) {
 		`"l" leads out`:           tarOf(t, member{name: "l", to: "../x"}),
 		`"m" leads out`:           zipOf(t, member{name: "m", to: "/etc"}),
 		"neither a tar archive":   []byte(strings.Repeat("no archive ", 100)),
-		"is not an archive":       []byte("x"),
+		"not an archive":          []byte("x"),
 	} {
 		dir := t.TempDir()
 		from := filepath.Join(dir, "archive")

@@ -82,7 +82,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 
 	m := manager{control: func(verb string) []string { return []string{"/etc/init.d/" + s.Name, verb} }}
 	if !a.system.Has("/etc/init.d/" + s.Name) {
-		return m, fmt.Errorf("this machine has no service %s: there is no program /etc/init.d/%[1]s", s.Name)
+		return m, fmt.Errorf("service %s not found on this machine: no program /etc/init.d/%[1]s", s.Name)
 	}
 
 	switch {

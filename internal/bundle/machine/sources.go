@@ -167,7 +167,7 @@ type unpacking struct {
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
-		return errors.New("it is not an archive")
+		return errors.New("not an archive")
 	}
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

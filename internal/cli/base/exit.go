@@ -191,7 +191,7 @@ func PrintError(w io.Writer, err error) {
 
 // adviceInText matches the point where an error text continues with advice, as written by other packages.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
-	`correct) |: (?:write one|name the folder|stop that|install it)[ ,])`)
+	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
 // cutAdvice splits an error text into problem and advice; the advice may be "".
 func cutAdvice(text string) (wrong, advice string) {

@@ -119,7 +119,7 @@ func count(all []doctor.Finding, level doctor.Level) (n int) {
 }
 
 func printFindings(c *base.CLI, e *doctor.Examination) {
-	about := "what 'tendril up' would run"
+	about := "'tendril up' would run"
 	if e.Running {
 		about = "the running environment"
 	}

@@ -51,7 +51,7 @@ const (
 // noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
-var errNoSource = errors.New("the task ended early: " + noSource)
+var errNoSource = errors.New("the task stopped early: " + noSource)
 
 // followTask reports the progress of a task until it ends, and cancels it when ctx ends. The word done describes its
 // effect on messages.
@@ -81,7 +81,7 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 		case "CANCELLED", "CANCELLING":
 			return moved, errors.New("the task was cancelled by another command")
 		case "FAILED":
-			early := fmt.Errorf("the task ended early: %s", cmp.Or(now.FailureReason, "no reason given"))
+			early := fmt.Errorf("the task stopped early: %s", cmp.Or(now.FailureReason, "no reason given"))
 			if now.FailureReason == noSource {
 				early = errNoSource
 			}

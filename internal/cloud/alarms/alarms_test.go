@@ -185,7 +185,7 @@ func TestMistakesInTheFileAreNamedWithTheirLines(t *testing.T) {
 		"alarms:\n  queue-age:\n    period: 45":                       "alarms.yaml:3: period is out of range",
 		"alarms:\n  queue-age:\n    evaluation_periods: 0":            "alarms.yaml:3: evaluation_periods is out of range",
 		"alarms:\n  queue-age: {datapoints_to_alarm: 2}":              "alarms.yaml:2: datapoints_to_alarm is more than",
-		"alarms:\n  queue-age:\n    treat_missing_data: never":        "alarms.yaml:3: treat_missing_data has another value",
+		"alarms:\n  queue-age:\n    treat_missing_data: never":        "alarms.yaml:3: invalid treat_missing_data",
 		"alarms:\n  queue-age: off\n  queue-age: on":                  "alarms.yaml:3: queue-age comes twice",
 		"actions:\n  - topic":                                         "alarms.yaml:2: this action is not an ARN",
 		"actions: [" + strings.Repeat("arn:aws:sns:r:1:t, ", 6) + "]": "alarms.yaml:1: actions has more than 5 actions",
@@ -306,7 +306,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 		"AWSEBCloudwatchAlarmHigh: this alarm scales the environment, which tendril does without it (" + file + ":6)",
 		"ScaleUp: it refers to ScaleUpPolicy, which tendril does not create (" + file + ":49)",
 		"Math: the property Metrics is not supported (" + file + ":53)",
-		"Text: a value is computed by CloudFormation and not known here (" + file + ":57)",
+		"Text: a value is computed by CloudFormation and unknown here (" + file + ":57)",
 		"Empty: it has no Properties (" + file + ":58)",
 	}
 	if diff := cmp.Diff(left, set.LeftOut); diff != "" {

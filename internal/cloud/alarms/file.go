@@ -102,7 +102,7 @@ func parse(path string, data []byte, queues []string) (*File, error) {
 		Plain: true, MaxBytes: maxFile, MaxTokens: 20000, MaxDepth: 6, Form: "list of alarms",
 		HintTooMuch: "one entry for each kind of alarm and queue is enough",
 		HintForm:    skeleton,
-		HintSyntax:  `write one "key: value" per line, with a blank after the colon and without tabs in front`,
+		HintSyntax:  `write one "key: value" per line, with a space after the colon and no tabs in front`,
 	})
 	switch {
 	case fault != nil:
@@ -239,7 +239,7 @@ func (r *fileReader) property(c *change, p yamlfile.Pair) {
 	case "treat_missing_data":
 		words := missingWords()
 		if !slices.Contains(words, p.Value.Text) {
-			r.refuse(p.Line, "treat_missing_data has another value than CloudWatch knows", "use "+strings.Join(words, ", "))
+			r.refuse(p.Line, "invalid treat_missing_data", "use "+strings.Join(words, ", "))
 			return
 		}
 		c.MissingData = &p.Value.Text
@@ -300,7 +300,7 @@ func (r *fileReader) arns(p yamlfile.Pair) []string {
 	}
 	for _, item := range items {
 		if item.Kind != yamlfile.Scalar || CheckAction(item.Text) != nil {
-			r.refuse(item.Line, "this action is not an ARN", "write one such as "+exampleARN)
+			r.refuse(item.Line, "this action is not an ARN", "use one such as "+exampleARN)
 			continue
 		}
 		found = append(found, item.Text)

@@ -178,7 +178,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 		return c.option(option)
 	}
 	if n.Kind != yamlfile.Scalar || strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
-		c.refuse(n, "a value is computed by CloudFormation and not known here")
+		c.refuse(n, "a value is computed by CloudFormation and unknown here")
 		return ""
 	}
 	return n.Text

@@ -11,7 +11,7 @@ import (
 var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app}}
 
 var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
-	return v.patiently("The restart is under way.", func(ctx context.Context) (string, error) {
+	return v.patiently("The restart is in progress.", func(ctx context.Context) (string, error) {
 		now, err := v.api.RestartProcess(ctx, v.name("name"))
 		if now == v.name("name") {
 			return now + " was restarted.", err

@@ -65,7 +65,7 @@ func TestOneProcessIsRestarted(t *testing.T) {
 		ended <- ctx.Err()
 		return api.DeployResult{}, nil
 	}
-	wantText(t, s.post("/app/mailer/restart", back), "The restart is under way.")
+	wantText(t, s.post("/app/mailer/restart", back), "The restart is in progress.")
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("the restart ended with the form: %v", err)
@@ -118,7 +118,7 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s.status.Deployment = &api.Deployment{State: api.DeployPreparing, Step: "make", From: "version 1",
 		To: "version 2", Since: time.Now()}
 	page := s.post("/deployments/rollback", url.Values{"version": {"1"}, "back": {"/deployments"}})
-	wantText(t, page, "The deployment is under way.", "Preparing version 2", "make")
+	wantText(t, page, "The deployment is in progress.", "Preparing version 2", "make")
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("the deployment ended with the form: %v", err)

@@ -94,7 +94,7 @@ func configuration(v *visit) (any, error) {
 	case caller.ReadOnly:
 		page.ReadOnly = "The console is read-only."
 	case !slices.Contains(caller.Scopes, api.ScopeAct):
-		page.ReadOnly = "You may read: a change needs the scope act."
+		page.ReadOnly = "You have read access only: a change needs the scope act."
 	}
 	page.arrange(caller.Scopes)
 	return page, nil
@@ -197,7 +197,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	switch {
 	case p.ReadOnly != "" || row.Locked != "" || slices.Contains(scopes, o.Scope):
 	case o.Scope == api.ScopeDeploy:
-		row.Locked = "it decides what runs: a change needs the scope deploy"
+		row.Locked = "it affects the code that runs: a change needs the scope deploy"
 	default:
 		row.Locked = "it decides who may call: change it with 'tendril config set'"
 	}
@@ -269,7 +269,7 @@ func (p *configurationPage) rows() (all []*settingRow) {
 func (p *configurationPage) refuse(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
-		p.Note = "Nothing was changed yet: correct what is marked below."
+		p.Note = "Nothing was changed yet: correct the marked values below."
 	}
 	for _, d := range refused.Details {
 		at := slices.IndexFunc(p.rows(), func(r *settingRow) bool { return r.Name == d.Option })
@@ -293,7 +293,7 @@ func previewConfiguration(v *visit) (any, error) {
 		return loaded, err
 	}
 	if v.field("version") != page.Version {
-		page.Note = "The settings were changed meanwhile. This is what they are now: make your change again."
+		page.Note = "The settings were changed in the meantime. These are the current ones: make your change again."
 		return page, nil
 	}
 	change := page.change(v.r.PostForm)
@@ -309,7 +309,7 @@ func previewConfiguration(v *visit) (any, error) {
 	case err != nil:
 		return nil, err
 	case len(preview.Lines) == 0:
-		page.Note = "The file says that already."
+		page.Note = "Nothing to change: the file has these values."
 	default:
 		page.Preview = &preview
 	}

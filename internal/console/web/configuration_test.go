@@ -183,7 +183,7 @@ func TestConfigurationMistakesAreAtTheirFields(t *testing.T) {
 	values = form(t, s.get("/configuration"), map[string]string{"http-path": "/pay"})
 	s.settings.Hash = "h2"
 	_, page, _ = s.do("POST", "/configuration/preview", values)
-	wantText(t, page, "The settings were changed meanwhile.", `value="/jobs"`)
+	wantText(t, page, "The settings were changed in the meantime.", `value="/jobs"`)
 	if values.Set("version", "x"); strings.Contains(page, "/pay") {
 		t.Error("an old form changes new settings")
 	}

@@ -264,7 +264,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c.sel.Through = int64(through); c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
 		return c, 0, 0, &api.Error{Status: http.StatusConflict,
 			Message: "nothing was done: the form is not about the messages that its page showed",
-			Hint:    "load the page again, and repeat the act"}
+			Hint:    "reload the page, and repeat the action"}
 	}
 	rate, err = v.number("rate")
 	return c, most, rate, err
@@ -293,7 +293,8 @@ func redrive(v *visit) (string, error) {
 		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
 		if err == nil && n < len(c.IDs) {
 			err = &api.Error{Status: http.StatusConflict, Message: strconv.Itoa(n) + " of " +
-				plural(len(c.IDs), "message") + " moved: the others are gone, in work, or do not say where they came from",
+				plural(len(c.IDs), "message") + " moved: the others are gone, in flight, or have no recorded source " +
+				"queue",
 				Hint: "choose a queue to move to"}
 		}
 		return plural(n, "message") + " moved.", err

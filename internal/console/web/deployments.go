@@ -40,7 +40,7 @@ const deployPatience = 400 * time.Millisecond
 
 // deployment starts a deployment, which may outlast the form's wait.
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
-	return v.patiently("The deployment is under way.", func(ctx context.Context) (string, error) {
+	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
 		return "The environment runs " + done.To + " now.", err
 	})

@@ -156,7 +156,7 @@ func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
 		return "ok"
-	case "info", "starting", "preparing", "finishing", "delayed", "in_flight", "in work", "leading":
+	case "info", "starting", "preparing", "finishing", "delayed", "in_flight", "in flight", "leading":
 		return "info"
 	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back",
 		"not ready", "restarting":

@@ -90,7 +90,7 @@ func TestMessagePageFoldsJSON(t *testing.T) {
 		t.Error("the text of the body is not one click away")
 	}
 	many := s.send("jobs", fmt.Sprintf("[%s1]", strings.Repeat("1,", maxTreeNodes)))
-	if page := s.get("/messages/" + many + "?queue=jobs"); !strings.Contains(page, "Show all of the text") {
+	if page := s.get("/messages/" + many + "?queue=jobs"); !strings.Contains(page, "Show the full text") {
 		t.Error("the page does not say that the tree ends early")
 	}
 	plain := s.send("jobs", "{not json")

@@ -48,7 +48,7 @@ var messageActs = []act{
 	}},
 }
 
-var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
+var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone, or in flight"}
 
 type messagePage struct {
 	api.Message
@@ -168,7 +168,7 @@ func (a attempt) Words() string {
 	case a.Status >= 500:
 		return "The app failed with status " + strconv.Itoa(a.Status) + "."
 	case a.Status == http.StatusTooManyRequests:
-		return "The app has too much to do (status 429)."
+		return "The app is overloaded (status 429)."
 	case a.Status >= 400:
 		return "The app refused the message with status " + strconv.Itoa(a.Status) + "."
 	case a.Status >= 300:

@@ -15,7 +15,7 @@ var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview
 
 var environmentActs = []act{
 	{"/pause", func(v *visit) (string, error) {
-		return "Every queue is paused. What is in work is finished.", v.api.Quiet(v.ctx, v.field("reason"))
+		return "Every queue is paused. Messages in flight will finish.", v.api.Quiet(v.ctx, v.field("reason"))
 	}},
 	{"/resume", func(v *visit) (string, error) {
 		return "Every queue is received from again.", v.api.ResumeAll(v.ctx)

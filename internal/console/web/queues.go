@@ -16,7 +16,7 @@ var queueScreens = []screen{
 
 var queueActs = []act{
 	{"/queues/{name}/pause", func(v *visit) (string, error) {
-		return v.name("name") + " is paused. What is in work is finished.",
+		return v.name("name") + " is paused. Messages in flight will finish.",
 			v.api.Pause(v.ctx, v.name("name"), v.field("reason"))
 	}},
 	{"/queues/{name}/resume", func(v *visit) (string, error) {
@@ -131,7 +131,7 @@ func (v *visit) send() (string, error) {
 func (v *visit) purge() (string, error) {
 	name := v.name("name")
 	if v.field("confirm") != name {
-		return "", &api.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
+		return "", &api.Error{Status: 400, Message: "nothing was removed: the typed name does not match the queue's",
 			Hint: "type " + name}
 	}
 	through, err := v.number("through")

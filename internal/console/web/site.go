@@ -158,7 +158,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	page.Reset()
 	if err := view.ExecuteTemplate(page, part, v.frame()); err != nil {
 		s.log.Error("rendering a page failed", "path", v.path(), "err", err)
-		return nil, errors.New("rendering the page failed; tendril's log tells why")
+		return nil, errors.New("rendering the page failed; see tendril's log")
 	}
 	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
 		return page, nil

@@ -250,8 +250,8 @@ func TestOverviewShowsQueuesRunsAndProblems(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
 	s.send("jobs", "one")
-	wantText(t, s.get("/"), "Nothing needs you.", `href="/queues/jobs"`, "cleanup", "every day at 03:00",
-		"No delivery failed lately.")
+	wantText(t, s.get("/"), "Nothing needs attention.", `href="/queues/jobs"`, "cleanup", "every day at 03:00",
+		"No recent failures.")
 }
 
 func TestQueuePageShowsFilteredMessages(t *testing.T) {
@@ -339,7 +339,7 @@ func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
 	s.queue("scratch", nil)
 	s.send("scratch", "one")
 	const form = `action="/queues/scratch/delete"`
-	wantText(t, s.get("/queues/scratch"), form, "with 1 messages for good")
+	wantText(t, s.get("/queues/scratch"), form, "with 1 messages permanently")
 	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scrat"}, "back": {"/queues"}}),
 		"confirm it with the name of the queue")
 	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scratch"}, "back": {"/queues"}}),

@@ -36,7 +36,7 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	defer cancel()
 	won, current, err = h.store.Swap(limited, h.opts.Name, a.old, a.next)
 	if err == nil && !won && current.Version == a.old.Version {
-		err = fmt.Errorf("the store refused to replace version %q and says that it is still stored", a.old.Version)
+		err = fmt.Errorf("the store rejected replacing version %q but still stores it", a.old.Version)
 	}
 	return won, current, err
 }

@@ -60,7 +60,7 @@ func (o Options) complete() (Options, error) {
 
 	if trust := o.Lease - o.Margin; o.Renew+o.CallTimeout > trust {
 		return o, fmt.Errorf("lease %s cannot be kept: renewal %s + call limit %s is more than lease %s - margin %s: "+
-			"give a lease of at least %s", o.Name, o.Renew, o.CallTimeout, o.Lease, o.Margin, o.Renew+o.CallTimeout+o.Margin)
+			"use a lease of at least %s", o.Name, o.Renew, o.CallTimeout, o.Lease, o.Margin, o.Renew+o.CallTimeout+o.Margin)
 	}
 
 	if o.Owner == "" {

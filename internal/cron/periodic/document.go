@@ -30,7 +30,7 @@ func (r *reader) problem(line int, option, text, hint string) Problem {
 	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.at, Option: option, Text: text, Hint: hint}
 }
 
-const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." for each task`
+const skeleton = `start it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." per task`
 
 // parse returns the top-level mapping, or nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
@@ -85,7 +85,7 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 
 	if fault.Line <= len(lines) {
 		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
-			fault.Text = "in YAML an expression that begins with * must be in quotes"
+			fault.Text = "quote expressions that start with *"
 			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
 			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
 		}

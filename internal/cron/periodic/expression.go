@@ -67,8 +67,8 @@ func macro(words []string) ([]string, error) {
 		"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 	}[strings.ToLower(strings.Join(words, " "))]
 	if five == "" {
-		return nil, fmt.Errorf("%s is not known: write @yearly, @annually, @monthly, @weekly, @daily, @midnight or "+
-			"@hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
+		return nil, fmt.Errorf("unknown expression %s: use @yearly, @annually, @monthly, @weekly, @daily, @midnight "+
+			"or @hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
 	}
 	return strings.Fields(five), nil
 }

@@ -67,7 +67,7 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 		case key == "cron":
 			list = pair
 		default:
-			r.warn(line, key, yamlfile.Shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
+			r.warn(line, key, yamlfile.Shown(key)+" is unknown and was ignored", "the file has the keys version and cron")
 		}
 	}
 
@@ -107,15 +107,15 @@ func (r *reader) version(pair *yamlfile.Pair) {
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {
-		r.warn(pair.Line, "cron", "there are no tasks", "")
+		r.warn(pair.Line, "cron", "no tasks", "")
 		return nil
 	}
 	if list.Kind != yamlfile.Sequence {
-		r.refuse(pair.Line, "cron", "cron is not a list", `write one "- name: ..." for each task, with the "-"`)
+		r.refuse(pair.Line, "cron", "cron is not a list", `write one "- name: ..." per task, with the "-"`)
 		return nil
 	}
 	if len(list.Items) == 0 {
-		r.warn(pair.Line, "cron", "there are no tasks", "")
+		r.warn(pair.Line, "cron", "no tasks", "")
 	}
 
 	var tasks []Task
@@ -135,7 +135,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 
 		if first := names[t.Name]; t.Name != "" && first > 0 {
 			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d",
-				yamlfile.Shown(t.Name), first), "a name must be unique: it tells the runs apart")
+				yamlfile.Shown(t.Name), first), "names must be unique")
 		} else {
 			names[t.Name] = t.Line
 		}

@@ -83,7 +83,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 		return
 	}
 	if examples[key] == "" {
-		r.warn(line, key, yamlfile.Shown(key)+" is not known and was ignored", "a task has the keys name, url, schedule, "+
+		r.warn(line, key, yamlfile.Shown(key)+" is unknown and was ignored", "a task has the keys name, url, schedule, "+
 			"timezone, jitter, overlap, missed, grace, payload, queue and attributes")
 		return
 	}
@@ -187,7 +187,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("the time zone %s is not known", yamlfile.Shown(name))
+		return nil, fmt.Errorf("unknown time zone %s", yamlfile.Shown(name))
 	}
 	return zone, nil
 }
@@ -245,7 +245,7 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	for _, a := range allowed {
 		words = append(words, string(a))
 	}
-	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
+	return "", fmt.Errorf("invalid %s %s: use one of %s", key, yamlfile.Shown(string(value)), list(words))
 }
 
 func (r *taskReader) attributes(pair *yamlfile.Pair) {
@@ -264,8 +264,8 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no plain value", hint)
 		case !attributeName(name):
 			r.refuse(line, "attributes", "the attribute's name "+yamlfile.Shown(name)+" is not allowed",
-				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or "+
-					"beanstalk.sqsd. are taken")
+				"use letters, digits, hyphens, underscores and single dots; names starting with aws., amazon. or "+
+					"beanstalk.sqsd. are reserved")
 		case checkText("attribute", value) != nil:
 			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that SQS does not accept",
 				"write text")

@@ -68,7 +68,7 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func()
 				"err", e.Err)
 		},
 		Refused: func(e periodic.Refused) {
-			event.Leadership.Log(log, slog.LevelWarn, "registry refuses the leader's runs", "term", e.Term, "err", e.Err,
+			event.Leadership.Log(log, slog.LevelWarn, "registry rejected the leader's runs", "term", e.Term, "err", e.Err,
 				"hint", "check whether other instances run with --leader local on the same registry")
 		},
 		Reloaded: func(e periodic.Reloaded) {

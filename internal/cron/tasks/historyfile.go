@@ -90,7 +90,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("task history not read, it begins anew", "file", path, "err", err)
+		log.Warn("task history not read, starting a new one", "file", path, "err", err)
 		return nil
 	}
 

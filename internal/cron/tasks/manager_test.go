@@ -242,7 +242,7 @@ func TestTasksBeginWithTheirFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
 	e.begin(t)
-	const none = "there are no periodic tasks"
+	const none = "no periodic tasks"
 	_, err := e.Run(t.Context(), "tidy")
 	for what, err := range map[string]error{"run": err, "reload": e.Reload(), "status": errors.New(e.Status().Off)} {
 		if err == nil || !strings.Contains(err.Error(), none) {
@@ -312,7 +312,7 @@ func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 		t.Errorf("the first queue holds %q", got)
 	}
 	task := e.Status().Tasks[0]
-	if task.Queue != "other" || task.Problem != "the queue other is made by a restart: until then its runs go to jobs" {
+	if task.Queue != "other" || task.Problem != "the queue other is created at the next restart: until then its runs go to jobs" {
 		t.Errorf("%+v", task)
 	}
 }

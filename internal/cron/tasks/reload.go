@@ -57,7 +57,7 @@ func (m *Manager) Reload() error {
 	}
 	return m.change(m.run, func(context.Context) error {
 		if m.current.Load() == nil {
-			return errors.New("there are no periodic tasks to reload")
+			return errors.New("no periodic tasks to reload")
 		}
 		return m.reload()
 	})
@@ -130,7 +130,7 @@ func (m *Manager) reload() (err error) {
 		return fmt.Errorf("the tasks in force stay as they are: %w", err)
 	}
 	if file.Path != "" && file.stamp == "" {
-		m.log.Warn("file of tasks is gone, no periodic task is scheduled", "file", file.Path,
+		m.log.Warn("task file removed, no periodic task is scheduled", "file", file.Path,
 			"hint", "restore the file: it is read within seconds")
 	}
 	m.file.set(file)

@@ -31,7 +31,7 @@ func (m *Manager) scheduled() (*schedule, error) {
 	case !m.started.Load():
 		return nil, errStarting
 	case s == nil:
-		return nil, errors.New("there are no periodic tasks: write cron.yaml, or give --cron FILE")
+		return nil, errors.New("no periodic tasks: write cron.yaml, or add --cron FILE")
 	case s.scheduler == nil:
 		return nil, fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
@@ -94,7 +94,8 @@ func (m *Manager) Status() api.TasksStatus {
 		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
 		task.Problem = t.Problem
 		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
-			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is made by a restart: until then its runs go to %s", own,
+			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is created at the next restart: until then its "+
+				"runs go to %s", own,
 				m.opts.Registry.Queue)
 		}
 		task.FailedRuns, task.LastFailure = failedRuns(runs[t.Task.Name])

@@ -72,7 +72,7 @@ func expireRecords(ctx context.Context, table *aws.Table, name string, create bo
 	expires, attribute, err := table.Expires(ctx)
 	switch {
 	case err != nil: // needs a permission that nothing else needs
-		log.Debug("time to live of the registry table not known", "table", name, "err", err)
+		log.Debug("time to live of the registry table unknown", "table", name, "err", err)
 	case expires:
 	case attribute != "":
 		log.Warn("records of old runs are never removed from the registry table", "table", name,

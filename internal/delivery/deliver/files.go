@@ -124,7 +124,7 @@ func (i *identity) parse() (*tls.Config, time.Time, error) {
 		for block, rest := pem.Decode([]byte(i.seen[0])); block != nil; block, rest = pem.Decode(rest) {
 			cert, err := x509.ParseCertificate(block.Bytes)
 			if block.Type != "CERTIFICATE" || err != nil {
-				return nil, expires, fmt.Errorf("%s: it holds something else than certificates in PEM", i.files.CA)
+				return nil, expires, fmt.Errorf("%s: not only PEM certificates", i.files.CA)
 			}
 			c.RootCAs.AddCert(cert)
 			earliest(cert)

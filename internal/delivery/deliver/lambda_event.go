@@ -26,7 +26,7 @@ func recordEnd(arn string) (string, error) {
 		valid = valid && part != ""
 	}
 	if !valid {
-		return "", fmt.Errorf("queue ARN %q: write one such as arn:aws:sqs:us-east-1:123456789012:jobs", arn)
+		return "", fmt.Errorf("invalid queue ARN %q: use one such as arn:aws:sqs:us-east-1:123456789012:jobs", arn)
 	}
 	b := sqswire.AppendString([]byte(`,"eventSource":"aws:sqs","eventSourceARN":`), arn)
 	b = sqswire.AppendString(append(b, `,"awsRegion":`...), parts[3])

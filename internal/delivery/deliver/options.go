@@ -157,7 +157,7 @@ func (o *Options) setPath(fromTarget string) error {
 	}
 	parsed, err := queue.ParsePath(path)
 	if err != nil {
-		return fmt.Errorf("HTTP path %q cannot be used: %w; give a path such as /worker", path, err)
+		return fmt.Errorf("invalid HTTP path %q: %w; use a path such as /worker", path, err)
 	}
 	o.Path = parsed
 	return nil

@@ -39,13 +39,13 @@ type steering struct {
 // The problems do not quote the header, so there are only a few.
 const (
 	problemTwice    = "given more than once"
-	problemWord     = "begins with none of retry, drop, dead-letter and extend"
+	problemWord     = "does not start with retry, drop, dead-letter or extend"
 	problemForm     = `is not of the form retry; after=90s; reason="text"`
-	problemName     = "has a parameter that its first word does not take, or takes once"
+	problemName     = "has a parameter that is not allowed for its first word, or is repeated"
 	problemTime     = "has a time that is not 0 to 12 hours, such as 90s"
 	problemExtend   = "extend has no for of 1 second to 12 hours, such as for=30m"
-	problemEarly    = "an informational answer has something else than extend"
-	problemTooLate  = "extend is in an answer that is no success, or in a trailer"
+	problemEarly    = "an informational answer allows only extend"
+	problemTooLate  = "extend is not allowed in a failure or in a trailer"
 	maxSteeringTime = queue.MaxVisibility
 )
 

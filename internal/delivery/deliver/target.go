@@ -31,8 +31,7 @@ func parseTarget(raw string) (*target, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("target %q is not a URL that can be posted to: write one such as http://127.0.0.1:8080/ or "+
-			"unix:///run/app.sock", hideUser(raw))
+		return nil, fmt.Errorf("invalid target %q: use a URL such as http://127.0.0.1:8080/ or unix:///run/app.sock", hideUser(raw))
 	}
 	switch {
 	case u.User != nil:

@@ -49,7 +49,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 
 	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
-		return *m, false, fmt.Errorf("%w: attribute %s says that the payload is in S3, but the body does not contain its "+
+		return *m, false, fmt.Errorf("%w: attribute %s refers to a payload in S3, but the body does not contain its "+
 			"location",
 			ErrNoPointer, m.Attributes[mark].Name)
 	}

@@ -176,7 +176,7 @@ var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:
-		return nil, false, p.fail(n.offset, "a list in a list: write one list of values")
+		return nil, false, p.fail(n.offset, "nested list: use one list of values")
 	case isObject:
 		return p.operator(n)
 	}
@@ -240,7 +240,7 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 	}
 	want := m.value.text
 	if m.value.kind != isString || want == "" && m.name != "equals-ignore-case" {
-		return nil, p.fail(m.value.offset, "%s takes a string that is not empty", m.name)
+		return nil, p.fail(m.value.offset, "%s takes a non-empty string", m.name)
 	}
 	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
 }
@@ -263,7 +263,7 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 	var nots []test
 	for _, item := range items {
 		if item.kind != items[0].kind || item.kind != isString && item.kind != isNumber {
-			return nil, p.fail(item.offset, "anything-but takes strings or numbers, and not both")
+			return nil, p.fail(item.offset, "anything-but takes either strings or numbers")
 		}
 		not, wrong := p.equal(item)
 		if wrong != nil {

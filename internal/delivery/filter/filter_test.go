@@ -179,8 +179,8 @@ func TestWrongPatterns(t *testing.T) {
 	t.Parallel()
 	const numericForm = `1:29: numeric takes a list such as ["=", 5], ["<", 10] or [">", 0, "<=", 5]`
 	for pattern, want := range map[string]string{
-		``:                                   `1:1: the JSON ends too early`,
-		`{"body": {"k": ["a"]}`:              `1:22: the JSON ends too early`,
+		``:                                   `1:1: unexpected end of JSON`,
+		`{"body": {"k": ["a"]}`:              `1:22: unexpected end of JSON`,
 		`{"body": {"k": ["a",]}}`:            `1:21: invalid JSON`,
 		`{"body": {"k": ["a"]}} x`:           `1:24: invalid JSON`,
 		"{\n  \"body\": {'k': 1}\n}":         `2:12: invalid JSON`,
@@ -190,7 +190,7 @@ func TestWrongPatterns(t *testing.T) {
 		`{"body": {"k": 5}}`:                 `1:16: the values of "k" are a list: write [5]`,
 		`{"body": {"k": []}}`:                `1:16: "k" has an empty list, which nothing matches`,
 		`{"body": {"k": {}}}`:                `1:16: an empty object: name a field, such as {"kind": ["order"]}`,
-		`{"body": {"k": [["a"]]}}`:           `1:17: a list in a list: write one list of values`,
+		`{"body": {"k": [["a"]]}}`:           `1:17: nested list: use one list of values`,
 		`{"body": {"k": ["a"], "k": ["b"]}}`: `1:23: "k" is there twice`,
 		`{"kind": ["a"]}`:                    `1:2: unknown key "kind": a pattern may have "body" and "messageAttributes"`,
 		`{"$or": [{"body": ["a"]}, {"attributes": {"SenderId": ["x"]}}]}`: `1:28: unknown key "attributes": a pattern may ` +
@@ -200,12 +200,12 @@ func TestWrongPatterns(t *testing.T) {
 		`{"body": {"k": [{}]}}`: `1:17: an object in a list has one operator: prefix, suffix, equals-ignore-case, ` +
 			`anything-but, ` +
 			`numeric, exists`,
-		`{"body": {"k": [{"prefix": 5}]}}`:              `1:28: prefix takes a string that is not empty`,
-		`{"body": {"k": [{"suffix": ""}]}}`:             `1:28: suffix takes a string that is not empty`,
+		`{"body": {"k": [{"prefix": 5}]}}`:              `1:28: prefix takes a non-empty string`,
+		`{"body": {"k": [{"suffix": ""}]}}`:             `1:28: suffix takes a non-empty string`,
 		`{"body": {"k": [{"exists": "true"}]}}`:         `1:28: exists is true or false`,
 		`{"body": {"k": [{"anything-but": []}]}}`:       `1:34: anything-but has an empty list`,
-		`{"body": {"k": [{"anything-but": ["a", 1]}]}}`: `1:40: anything-but takes strings or numbers, and not both`,
-		`{"body": {"k": [{"anything-but": null}]}}`:     `1:34: anything-but takes strings or numbers, and not both`,
+		`{"body": {"k": [{"anything-but": ["a", 1]}]}}`: `1:40: anything-but takes either strings or numbers`,
+		`{"body": {"k": [{"anything-but": null}]}}`:     `1:34: anything-but takes either strings or numbers`,
 		`{"body": {"k": [{"anything-but": {"exists": true}}]}}`: `1:35: unknown operator "exists": there are prefix, suffix, ` +
 			`equals-ignore-case, anything-but, numeric, exists`,
 		`{"body": {"k": [{"numeric": 5}]}}`:                numericForm,

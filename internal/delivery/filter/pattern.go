@@ -103,7 +103,7 @@ func (p *parser) checkSyntax() *patternError {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return p.fail(len(p.text), "the JSON ends too early")
+		return p.fail(len(p.text), "unexpected end of JSON")
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}

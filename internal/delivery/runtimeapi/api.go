@@ -54,7 +54,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
 	offer, first, allowed := pool.poll(a.inst)
 	if !allowed {
-		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation in work has no response yet")
+		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation in progress has no response yet")
 		return
 	}
 	if first {
@@ -157,7 +157,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !a.inst.pool.initFailing(a.inst, answer) {
-		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the initialization is over")
+		refuse(w, http.StatusForbidden, "InvalidStateTransition", "initialization has already finished")
 		return
 	}
 	accept(w)

@@ -101,7 +101,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 		return failure("Runtime.InvalidEntrypoint", id, exitMessage(exit)), exit.String()
 	default:
 		return failure("Runtime.ExitError", id, exitMessage(exit)),
-			"its process ended before it asked for an invocation: " + exit.String()
+			"its process exited before it requested an invocation: " + exit.String()
 	}
 }
 

@@ -35,7 +35,7 @@ func tooLarge(size int) queue.Invocation {
 	return queue.Invocation{
 		Status:  http.StatusRequestEntityTooLarge,
 		Code:    "RequestTooLargeException",
-		Message: fmt.Sprintf("the payload has %d bytes, a function takes at most %d", size, maxRequest),
+		Message: fmt.Sprintf("the payload has %d bytes, but a function accepts at most %d", size, maxRequest),
 	}
 }
 
@@ -46,7 +46,7 @@ func paused(left time.Duration) queue.Invocation {
 		Code:       "TooManyRequestsException",
 		Reason:     "FunctionKeepsEnding",
 		RetryAfter: left,
-		Message:    fmt.Sprintf("the function's process keeps ending; it is started again in %.1f s", left.Seconds()),
+		Message:    fmt.Sprintf("the function's process keeps exiting; it restarts in %.1f s", left.Seconds()),
 	}
 }
 

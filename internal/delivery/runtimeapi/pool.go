@@ -132,7 +132,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 					pids = append(pids, inst.pid)
 				}
 			}
-			p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", pids, killPatience)
+			p.stopErr = fmt.Errorf("processes %v of the function did not exit within %s of KILL", pids, killPatience)
 			return p.stopErr
 		}
 	}

@@ -279,7 +279,7 @@ func TestInitFailure(t *testing.T) {
 				errors++
 				wantError(t, a, "Runtime.ExitError", "exit status 1")
 			} else if a.Status != 429 || a.RetryAfter != 500*time.Millisecond || a.Reason != "FunctionKeepsEnding" ||
-				!strings.Contains(a.Message, "again in 0.5 s") || a.RequestID != "" {
+				!strings.Contains(a.Message, "restarts in 0.5 s") || a.RequestID != "" {
 				t.Errorf("answer %+v, want a throttle for the pause", a)
 			}
 		}
@@ -666,7 +666,7 @@ func TestEventsOfOneProcess(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		stop(t, p, h)
 		want := []string{
-			"failed Runtime.ExitError: its process ended before it asked for an invocation: exit status 7",
+			"failed Runtime.ExitError: its process exited before it requested an invocation: exit status 7",
 			`exited 1001: exit status 7, "", ran 1s`,
 			"ready 1002 after 1s", `exited 1002: exit status 0, "stopped", ran 3.5s`,
 		}

@@ -39,7 +39,7 @@ func parseKey(text string) (key, error) {
 	if !isShared {
 		var isPrivate bool
 		if encoded, isPrivate = strings.CutPrefix(text, privatePrefix); !isPrivate {
-			return key{}, errors.New("does not begin with whsec_ or whsk_")
+			return key{}, errors.New("does not start with whsec_ or whsk_")
 		}
 	}
 

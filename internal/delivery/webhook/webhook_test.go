@@ -117,9 +117,9 @@ func TestRefusedKeysAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	bytes := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
 	for _, tt := range []struct{ key, want string }{
-		{"", "does not begin with whsec_ or whsk_"},
-		{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not begin with whsec_ or whsk_"},
-		{"whpk_" + bytes(32), "does not begin with whsec_ or whsk_"},
+		{"", "does not start with whsec_ or whsk_"},
+		{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not start with whsec_ or whsk_"},
+		{"whpk_" + bytes(32), "does not start with whsec_ or whsk_"},
 		{"whsec_not*base64", "is not base64 after its prefix"},
 		{"whsec_" + bytes(23), "has 23 bytes and not 24 to 64"},
 		{"whsec_" + bytes(65), "has 65 bytes and not 24 to 64"},
