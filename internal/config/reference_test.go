@@ -53,7 +53,7 @@ func Reference() string {
 			perQueue = append(perQueue, code(o.Key))
 		}
 	}
-	b.WriteString("\nAnd, as they hold for all queues: " + strings.Join(perQueue, ", ") + ".\n")
+	b.WriteString("\nAlso, with the same meaning as for all queues: " + strings.Join(perQueue, ", ") + ".\n")
 	writeOtherNames(&b, options)
 	b.WriteString(referenceDaemon)
 	writeTable(&b, []string{"key", "is"}, func(row func(...string)) {
@@ -125,44 +125,43 @@ const referenceHead = `# Options
 
 <!-- Generated from the table in package config. Change that, then: go test ./internal/config -update -->
 
-Every option has a default and can be set in four places, of which a later one overrides an earlier one:
+Set options in four places. Later ones override earlier ones:
 
-1. the app's folder: its name, or the EnvironmentName of its env.yaml, becomes the environment's name, and the option settings of its bundle count,
-2. the settings file,
-3. the environment: ` + "`TENDRIL_…`" + `,
-4. the command line.
+1. the app's bundle, whose folder or EnvironmentName names the environment
+2. the settings file
+3. variables: ` + "`TENDRIL_…`" + `
+4. the command line
 
-` + "`tendril explain OPTION`" + ` tells the value in force and every place that set it; ` + "`tendril check`" + ` finds mistakes
-without starting anything. A value is checked in whatever place it stands, also where another overrides it.
+` + "`tendril explain OPTION`" + ` shows the value in force and every place that set it. ` + "`tendril check`" + ` finds mistakes
+without starting anything.
 
-**Durations** are written ` + "`30s`, `5m`, `1h30m`, `4d`" + `; a bare number is seconds. **Sizes** are written ` + "`512B`, `8KiB`, `1MiB`" + `;
-a bare number is bytes. **Rates** are written ` + "`10/s`, `600/m`, `36000/h`" + `; a bare number is messages per second. **Switches** take true and false (also yes, no, on, off, 1, 0). A variable that is set to nothing counts
-as not set.
+**Durations** are ` + "`30s`, `5m`, `1h30m`, `4d`" + `; a bare number is seconds. **Sizes** are ` + "`512B`, `8KiB`, `1MiB`" + `;
+a bare number is bytes. **Rates** are ` + "`10/s`, `600/m`, `36000/h`" + `; a bare number is messages per second. **Switches** are true or false (also yes, no, on, off, 1, 0). An empty
+variable counts as unset.
 `
 
 const referenceScaling = `The names MinSize, MaxSize and Cooldown are those of ` + "`aws:autoscaling:asg`, the others of `aws:autoscaling:trigger`" + `, where a bare Period or
-BreachDuration is minutes. MinSize and MaxSize bound a group of instances; with ` + "`scale_target: processes`" + ` they bound the processes, unless
-` + "`processes_min` and `processes_max`" + ` do. A measure of AWS's that is not measured here, such as NetworkOut, is not used, nor are its thresholds.
+BreachDuration is minutes. See [scaling.md](scaling.md).
 
 `
 
 const referenceServe = `
 ## tendril serve
 
-It serves the embedded queues alone, and takes these options: `
+It serves only the embedded queues, with these options: `
 
 const referenceFile = `
 ## The settings file
 
-The first of these that exists is read; one that is named must exist:
+The first of these files is read:
 
-1. the one given by ` + "`--config` or `TENDRIL_CONFIG`" + `
+1. the one named by ` + "`--config` or `TENDRIL_CONFIG`" + `
 2. ` + "`tendril.yaml`" + ` in the working folder
 3. ` + "`$XDG_CONFIG_HOME/tendril/config.yaml`, or `~/.config/tendril/config.yaml`" + `
 4. ` + "`/etc/tendril/config.yaml`" + `
 
-It is a map of the keys above, flat but for ` + "`queues`" + `. Options of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` may be written by their Elastic
-Beanstalk names below the key ` + "`sqsd`" + `, or as variables ` + "`TENDRIL_SQSD_<name>`" + `.
+It is a map of the keys above. Elastic Beanstalk names of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` go below
+the key ` + "`sqsd`" + `, or into variables ` + "`TENDRIL_SQSD_<name>`" + `.
 
 ` + "```yaml" + `
 queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs
@@ -173,24 +172,23 @@ sqsd:
   InactivityTimeout: 600
 ` + "```" + `
 
-A key that is not known, or is there twice, is an error. The file may have 64 KiB; anchors, aliases, tags and merge keys are
-not read. A relative path in it counts from the working folder. A file that nobody named is refused where another user owns it
-or may write to it, or to the folder it is in: name it if it is to be trusted.
+Unknown and repeated keys are errors. The file may have 64 KiB, without anchors, aliases, tags and merge keys. Paths are
+relative to the working folder. A file that another user owns or can change must be named explicitly.
 `
 
 const referenceQueues = `
 ## Several queues
 
-` + "`--queues`" + ` selects the queues in strict order of priority, or each with a weight:
+` + "`--queues`" + ` lists queues in strict order of priority, or with weights:
 
 ` + "```sh" + `
 tendril up --queues payments,submissions,default         # a later queue only while those before are empty
-tendril up --queues payments:3,submissions:2,default:1   # looked at first in 50, 33 and 17 of 100 turns
+tendril up --queues payments:3,submissions:2,default:1   # polled first in 50, 33 and 17 of 100 turns
 ` + "```" + `
 
-A name is an embedded queue, or, with ` + "`--backend sqs` or `--function`" + `, one on Amazon SQS; a URL or an ARN is Amazon's. Both may be mixed. No two queues may
-have the same name. In the settings file the queues may also be a list of maps, each with settings of its own, which count
-before those that hold for all queues, wherever these were set:
+A name is an embedded queue, or, with ` + "`--backend sqs` or `--function`" + `, one on Amazon SQS; URLs and ARNs are
+always on Amazon SQS. Names must be unique. In the settings file a queue may have its own settings, which override those
+for all queues:
 
 ` + "```yaml" + `
 queues:
@@ -203,23 +201,23 @@ queues:
     function: make-report
 ` + "```" + `
 
-Of ` + "`target`, `function` and `lambda`" + ` a queue has one; without any, its messages go to the app started by tendril.
+Of ` + "`target`, `function` and `lambda`" + ` a queue has at most one; by default, messages go to the app that tendril starts.
 
 `
 
 const referenceNames = `
 ## Names of other programs
 
-These count too. The variable ` + "`TENDRIL_…`" + ` overrides the others; those of other daemons cause a warning.
+The variable ` + "`TENDRIL_…`" + ` overrides the others; those of other daemons cause a warning.
 
 `
 
 const referenceDaemon = `
 ## The settings file of aws-sqsd
 
-A file given by ` + "`--config`" + ` is taken for one of aws-sqsd, and read unchanged, when it lies in a folder called ` + "`aws-sqsd.d`" + ` or
-holds a key that only aws-sqsd has: ` + "`http_url`, `http_port`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`" + `.
-Keys that are not known there cause a warning, and keys without a value are passed over. The keys of tendril.yaml are understood as well.
+A file given by ` + "`--config`" + ` is read as one of aws-sqsd if its folder is called ` + "`aws-sqsd.d`" + ` or
+if it has a key of aws-sqsd alone: ` + "`http_url`, `http_port`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`" + `.
+Unknown keys cause a warning. Keys of tendril.yaml work too.
 
 `
 
