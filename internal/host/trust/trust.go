@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,40 +25,44 @@ type Error struct {
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls a file. Missing files are not checked.
+// File returns an [*Error] if another user controls a file, preferably one about every local user. Missing files are
+// not checked.
 func File(path string) error {
-	for _, at := range []string{path, filepath.Dir(path)} {
-		if err := check(at); err != nil {
-			return err
-		}
-	}
+	found := worse(check(path), check(filepath.Dir(path)))
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return missing(err)
+		return worse(found, missing(err))
 	}
-	return check(filepath.Dir(real))
+	return worse(found, check(filepath.Dir(real)))
 }
 
 const mostChecked = 2000
 
-// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside.
+// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside, preferably
+// one about every local user.
 func Folder(dir string, inside ...string) error {
-	if err := check(dir); err != nil {
-		return err
-	}
+	found := check(dir)
 	left := mostChecked
 	for _, name := range inside {
 		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, _ fs.DirEntry, err error) error {
 			if left--; err != nil || left < 0 {
 				return missing(err)
 			}
-			return check(path)
+			found = worse(found, check(path))
+			return nil
 		})
-		if err != nil {
-			return err
-		}
+		found = worse(found, err)
 	}
-	return nil
+	return found
+}
+
+// worse returns the second error if it is the only one, or the only one about every local user.
+func worse(first, second error) error {
+	var wrong, other *Error
+	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
+		return second
+	}
+	return first
 }
 
 func missing(err error) error {
@@ -93,7 +98,11 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 		mode &^= 0o022
 	}
 	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
-	switch Decide(mode, uid, gid, self) {
+	others := Decide(mode, uid, gid, self)
+	if others == Owner && mode&0o002 != 0 {
+		others = Everybody // the wider access decides whether root refuses
+	}
+	switch others {
 	case Owner:
 		return &Error{Text: "it belongs to user " + userName(uid), Fix: "chown " + userName(self)}
 	case Everybody:

@@ -22,7 +22,9 @@ func TestDecide(t *testing.T) {
 		"root's, for a user":       {0o644, root, root, me, "", ""},
 		"another user's":           {0o600, other, me, me, "it belongs to user 4000002", "chown 4000001"},
 		"another user's, for root": {0o600, other, other, root, "it belongs to user 4000002", "chown root"},
-		"for everybody":            {0o666, me, me, me, "every user can write to it (mode 0666)", "chmod go-w"},
+		"another user's, for everybody": {0o666, other, other, root, "every user can write to it (mode 0666)",
+			"chmod go-w"},
+		"for everybody": {0o666, me, me, me, "every user can write to it (mode 0666)", "chmod go-w"},
 		"for the group": {0o664, me, other, me, "group 4000002 can write to it (mode 0664)",
 			"chmod g-w"},
 		"for the user's own group":     {0o664, me, me, me, "", ""},
@@ -75,6 +77,26 @@ func TestFilesAndFolders(t *testing.T) {
 	expect(t, "all below", Folder(at("good"), "deep", "file", "missing"), "", root)
 	expect(t, "an open file", Folder(at("good"), "deep", "open"), "good/open", root)
 	expect(t, "an open folder", Folder(at("open")), "open", root)
+}
+
+// A folder that every user may write is reported even if something checked before it has a lesser problem.
+func TestAccessOfEveryUserIsReportedFirst(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	owned := &Error{Path: filepath.Join(root, "file"), Text: "it belongs to user alice"}
+	open := &Error{Path: root, Text: "every user can write to it", Everybody: true}
+	for name, c := range map[string]struct{ first, second, want error }{
+		"nothing":        {nil, nil, nil},
+		"second alone":   {nil, owned, owned},
+		"first alone":    {owned, nil, owned},
+		"second is open": {owned, open, open},
+		"first is open":  {open, owned, open},
+		"of two open":    {open, &Error{Everybody: true}, open},
+	} {
+		if got := worse(c.first, c.second); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
 }
 
 func expect(t *testing.T, name string, err error, path, root string) {
