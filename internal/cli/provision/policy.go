@@ -44,6 +44,7 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 	return policy, nil
 }
 
+// Roles that a policy can be printed for.
 const (
 	RoleRun     = "run"     // the environment
 	RoleOperate = "operate" // a person running commands

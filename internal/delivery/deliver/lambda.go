@@ -44,6 +44,7 @@ func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	return &Lambda{invoker: invoker, source: from, fifo: strings.HasSuffix(queueARN, ".fifo"), maxEvent: maxEvent}, nil
 }
 
+// Deliver invokes the function with one message.
 func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
