@@ -230,7 +230,7 @@ func (s *soak) warmUp() {
 	preload(s.t, c, s.started.QueueURL, 500, func(int) string { return "20ms" })
 	s.sent.Add(500)
 	awaitQuiet(s.t, s.started)
-	time.Sleep(2 * time.Second) // idle connections are closed
+	time.Sleep(2 * time.Second) // time for idle connections to close
 }
 
 // emptyDeadLetters deletes dead letters until ctx is done, or if it has no end, until the queue is empty.

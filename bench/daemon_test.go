@@ -199,7 +199,7 @@ func BenchmarkIdle(b *testing.B) {
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}
-	time.Sleep(3 * time.Second) // the first message's receives end
+	time.Sleep(3 * time.Second) // time for the first message's receives to end
 	for _, i := range all {
 		get(b, i.sqs+"/stats", &i.before)
 		i.used = i.d.cpu(b)

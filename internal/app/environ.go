@@ -23,9 +23,9 @@ type Queue struct {
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of an app process: base without tendril's own settings, properties and
-// links of the bundle unless base sets them, and variables for the port and the queue. b may be nil. linked returns
-// the URL of a link's queue, or "". Credentials in base are kept, since the app may need them elsewhere.
+// Environ returns the complete environment of an app process. It removes tendril's own settings from base, adds the
+// bundle's properties and links unless base sets them, and sets variables for the port and the queue. b may be nil.
+// linked returns the URL of a link's queue, or "". Credentials in base are kept, since the app may need them elsewhere.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {

@@ -99,7 +99,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The links of older platforms require machine sections or hooks left by an earlier version.
+// The links of older platforms are created only for machine sections or hooks left by an earlier version.
 func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}

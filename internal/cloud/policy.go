@@ -170,7 +170,7 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish uses a condition, because PutMetricData does not support resources.
+// publish uses a condition, because PutMetricData has no resource-level permissions.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {

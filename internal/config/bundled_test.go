@@ -65,7 +65,7 @@ func TestBundleSettings(t *testing.T) {
 	}
 }
 
-// A set name overrides the folder's name.
+// The manifest's name overrides the folder's name.
 func TestBundleNames(t *testing.T) {
 	t.Parallel()
 	app, err := bundle.Open(t.TempDir())

@@ -25,7 +25,7 @@ func newLog(t *testing.T, path string, maxBytes int64, keep int) *logFile {
 	return l
 }
 
-// Write makes a log file an [io.Writer].
+// Write implements [io.Writer].
 func (l *logFile) Write(p []byte) (int, error) {
 	l.write(p)
 	return len(p), nil

@@ -264,8 +264,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait of the next receive. An empty queue waits until the round ends, so that all sleep
-// together.
+// waitFor returns the wait time of the next receive. The receive of an empty queue ends with the round's last one, so
+// that all empty queues can sleep at once.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

@@ -173,7 +173,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			app := &testApp{handle: func(ctx context.Context, _ *queue.Message) queue.Result {
-				if calls++; calls > 1 { // of a retried message
+				if calls++; calls > 1 { // a retry
 					sleep(ctx, time.Minute)
 					return queue.Result{Outcome: queue.Done}
 				}

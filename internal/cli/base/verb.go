@@ -61,7 +61,7 @@ func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.
 	})
 }
 
-// PrintValue prints a value in a format.
+// PrintValue prints value as text, as names only or encoded, depending on f.
 func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	var names []string
 	if f == AsName {

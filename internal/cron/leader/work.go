@@ -10,7 +10,7 @@ import (
 // errWorkLost cancels [Work.Context] if another instance may have taken over the work.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the lease's data after the work.
+// workDone is the lease data of finished work.
 const workDone = "done"
 
 // Work is a task that one instance performs once. Its lease is renewed until [Work.Finish].

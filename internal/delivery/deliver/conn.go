@@ -75,7 +75,7 @@ type conn struct {
 	limit   int64         // response bytes that may still be read
 	resting bool          // the next read gets a new idle timeout
 	readErr error
-	stopped atomic.Bool // permanently past its deadlines
+	stopped atomic.Bool // reads and writes fail forever
 	closing atomic.Bool // the response is there, so writing must end
 	abort   func()      // c.stop, allocated once
 

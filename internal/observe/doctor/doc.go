@@ -1,17 +1,18 @@
 // Package doctor turns facts about an environment and its machine into findings with remedies.
 //
-// Checking settings alone only finds invalid values. Problems in practice lie between the settings and the world: a
-// queue with conflicting attributes, a role without a permission, a wrong clock, a full disk, an occupied port.
+// Checking settings alone only finds invalid values. Most real problems lie between the settings and their
+// surroundings: a queue with conflicting attributes, a role without a permission, a wrong clock, a full disk, an
+// occupied port.
 //
 //	settings in force, attributes of queues ──┐
 //	answers of servers: Date, Server ─────────┤──> Facts ──Examine──> []Finding
 //	this machine: disk, files, ports, zones ──┘
 //
-// [Examine] is a pure function of the [Facts], so each rule is one row in a table test. Unknown facts are not judged. The
+// [Examine] is a pure function of the [Facts], so each rule is one row in a table test. Rules skip unknown facts. The
 // other functions inspect the machine without leaving changes.
 //
-// Each [Finding] has a level. An error stops or loses messages. A warning will do so one day, or makes messages run
-// twice. Passed checks are findings too.
+// Each [Finding] has a level. An error stops or loses messages. A warning predicts such an error, or makes messages
+// run twice. Passed checks are findings too.
 //
 // Package environment collects the facts, for a running process or before a start.
 package doctor

@@ -13,7 +13,7 @@ type Level string
 // The levels, worst first.
 const (
 	Error   Level = "error"   // messages stop or are lost
-	Warning Level = "warning" // messages will stop or be lost one day, or run twice
+	Warning Level = "warning" // messages will eventually stop or be lost, or run twice
 	OK      Level = "ok"
 )
 

@@ -15,7 +15,7 @@ const QueueFits = "queue"
 // maxRetention is the longest retention period of an SQS queue.
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns the findings about a queue, unordered. Missing attributes are not judged, except for the redrive
+// Examine returns the findings about a queue, unordered. Rules skip missing attributes, except for the redrive
 // policy, which SQS omits if there isn't one.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 

@@ -20,7 +20,7 @@ const (
 	poison
 	failing // fails once or twice
 	slow    // takes longer than the visibility timeout
-	hanging // once there is no answer
+	hanging // does not answer once
 )
 
 func (p *plan) nature(key string) nature {

@@ -265,7 +265,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return errs
 }
 
-// embeddedLink is the link of a daemon with its queue in the same process.
+// embeddedLink connects a daemon to an embedded queue.
 type embeddedLink struct{ *link }
 
 // TakesDeadLetters implements [worker.DeadLetterer].
