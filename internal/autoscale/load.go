@@ -48,33 +48,13 @@ func (g *Gauge) Read() Inputs {
 // Measure is [Gauge.Read], and the same measures for the other instances.
 func (g *Gauge) Measure() (in Inputs, s Sample) {
 	queues := g.Queues()
-	in = Inputs{Slots: g.Slots, CPU: g.CPU()}
-	var backlog int64
-	var oldest time.Duration
-	inWork := 0
-	known := len(queues) > 0
-	aged, paused := known, known
-	var serviceTime, weights float64 // average weighted by throughput
-
-	for _, q := range queues {
-		backlog += q.Backlog
-		oldest = max(oldest, q.Oldest)
-		inWork += q.InWork
-		known = known && q.Known
-		aged = aged && q.Known && q.HasAge
-		paused = paused && q.Paused
-
-		if q.ServiceTime > 0 {
-			weight := max(q.PerSecond, 1e-9)
-			serviceTime += weight * q.ServiceTime.Seconds()
-			weights += weight
-		}
-	}
-
-	in.Backlog = Reading{float64(backlog), known}
-	in.OldestAge = Reading{oldest.Seconds(), aged}
-	if weights > 0 {
-		in.ServiceTime = serviceTime / weights
+	total := combinedState(queues)
+	in = Inputs{
+		Slots:       g.Slots,
+		CPU:         g.CPU(),
+		Backlog:     Reading{float64(total.Backlog), total.Known},
+		OldestAge:   Reading{total.Oldest.Seconds(), total.HasAge},
+		ServiceTime: averageServiceTime(queues),
 	}
 
 	slots := g.Slots
@@ -82,18 +62,52 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		slots *= g.Ready()
 	}
 	if slots > 0 {
-		in.Busy = of(min(100*float64(inWork)/float64(slots), 100))
+		in.Busy = of(min(100*float64(total.InWork)/float64(slots), 100))
 	}
 
 	deploying := g.Deploying()
 	switch {
 	case deploying:
 		in.Hold = "a deployment is in progress"
-	case paused:
+	case total.Paused:
 		in.Hold = "receiving is paused"
 	}
-	return in, Sample{CPU: in.CPU, OldestAge: in.OldestAge, Slots: slots, InWork: inWork, ServiceTime: in.ServiceTime,
-		Deploying: deploying, Paused: paused}
+	return in, Sample{CPU: in.CPU, OldestAge: in.OldestAge, Slots: slots, InWork: total.InWork,
+		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
+}
+
+// combinedState adds up the queues. It is known, has an age or is paused only if every queue is.
+func combinedState(queues []QueueState) QueueState {
+	exists := len(queues) > 0
+	total := QueueState{Known: exists, HasAge: exists, Paused: exists}
+	for i := range queues {
+		q := &queues[i]
+		total.Backlog += q.Backlog
+		total.Oldest = max(total.Oldest, q.Oldest)
+		total.InWork += q.InWork
+		total.Known = total.Known && q.Known
+		total.HasAge = total.HasAge && q.Known && q.HasAge
+		total.Paused = total.Paused && q.Paused
+	}
+	return total
+}
+
+// averageServiceTime returns the average in seconds, weighted by throughput, or 0 if unknown.
+func averageServiceTime(queues []QueueState) float64 {
+	var sum, weights float64
+	for i := range queues {
+		q := &queues[i]
+		if q.ServiceTime <= 0 {
+			continue
+		}
+		weight := max(q.PerSecond, 1e-9)
+		sum += weight * q.ServiceTime.Seconds()
+		weights += weight
+	}
+	if weights == 0 {
+		return 0
+	}
+	return sum / weights
 }
 
 // Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.

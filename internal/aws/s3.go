@@ -69,27 +69,46 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	}, nil
 }
 
+// The SDK does not export these interfaces of its configuration sources.
+type (
+	endpointIgnorer interface {
+		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
+	}
+	endpointSource interface {
+		GetServiceBaseEndpoint(ctx context.Context, service string) (endpoint string, found bool, err error)
+	}
+)
+
 // configuredEndpoint returns the endpoint configured for a service, or nil.
 func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
-	for _, source := range cfg.ConfigSources {
-		if s, ok := source.(interface {
-			GetIgnoreConfiguredEndpoints(context.Context) (bool, bool, error)
-		}); ok {
-			if ignore, found, err := s.GetIgnoreConfiguredEndpoints(ctx); err == nil && found && ignore {
-				return nil
-			}
-		}
+	if ignoresEndpoints(ctx, cfg) {
+		return nil
 	}
+
 	for _, source := range cfg.ConfigSources {
-		if s, ok := source.(interface {
-			GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
-		}); ok {
-			if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, service); err == nil && found && endpoint != "" {
-				return &endpoint
-			}
+		s, ok := source.(endpointSource)
+		if !ok {
+			continue
+		}
+		if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, service); err == nil && found && endpoint != "" {
+			return &endpoint
 		}
 	}
 	return cfg.BaseEndpoint
+}
+
+// ignoresEndpoints reports whether AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
+func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
+	for _, source := range cfg.ConfigSources {
+		s, ok := source.(endpointIgnorer)
+		if !ok {
+			continue
+		}
+		if ignore, found, err := s.GetIgnoreConfiguredEndpoints(ctx); err == nil && found && ignore {
+			return true
+		}
+	}
+	return false
 }
 
 // Fetch returns an object of at most limit bytes and verifies its checksum, if any. Errors, including an incomplete

@@ -99,7 +99,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 		!mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") {
 		t.Error("a file with another name elsewhere was given away, or one without was not")
 	}
-	if err := CloseVersions(data); err != nil {
+	if err := RestrictVersions(data); err != nil {
 		t.Fatal(err)
 	}
 	if mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") || mayRun(t, appUser, appGroup, dir, "cat", "Procfile") {
@@ -133,7 +133,7 @@ func TestVersionsAreClosed(t *testing.T) {
 		if err := os.Chmod(data, chosen); err != nil {
 			t.Fatal(err)
 		}
-		if err := CloseVersions(data); err != nil {
+		if err := RestrictVersions(data); err != nil {
 			t.Fatal(err)
 		}
 		var modes []fs.FileMode
@@ -148,7 +148,7 @@ func TestVersionsAreClosed(t *testing.T) {
 			t.Errorf("data directory of mode %o: %o, want %o", chosen, modes, want)
 		}
 	}
-	if err := CloseVersions(t.TempDir()); err != nil {
+	if err := RestrictVersions(t.TempDir()); err != nil {
 		t.Errorf("without versions: %v", err)
 	}
 }

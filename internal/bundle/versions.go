@@ -128,8 +128,8 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// CloseVersions restricts all versions in the data directory to their owner. No app may be running from one.
-func CloseVersions(dataDir string) error {
+// RestrictVersions restricts all versions in the data directory to their owner. No app may be running from one.
+func RestrictVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
 	if err != nil || !info.IsDir() {
@@ -137,10 +137,10 @@ func CloseVersions(dataDir string) error {
 	}
 
 	entries, err := os.ReadDir(versions)
-	errs := []error{err, closeFolder(versions)}
+	errs := []error{err, restrictFolder(versions)}
 	for _, e := range entries {
 		if _, err := time.Parse(versionTime, e.Name()); err == nil && e.IsDir() {
-			errs = append(errs, closeFolder(filepath.Join(versions, e.Name())))
+			errs = append(errs, restrictFolder(filepath.Join(versions, e.Name())))
 		}
 	}
 
@@ -151,7 +151,7 @@ func CloseVersions(dataDir string) error {
 	return errors.Join(errs...)
 }
 
-func closeFolder(path string) error {
+func restrictFolder(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm()&^ownerOnly == 0 {
 		return err

@@ -175,7 +175,7 @@ func recognizeRuns(next stage, opts *Options) stage {
 			}
 		}
 		if opts.Known != nil {
-			batch = prepare(batch, opts.FIFO, func(m *message) bool { return judge(ctx, m, opts) })
+			batch = prepare(batch, opts.FIFO, func(m *message) bool { return convertUnknownRun(ctx, m, opts) })
 		}
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -183,31 +183,21 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// judge turns unknown runs, and copies of runs with another path, into ordinary messages. It returns false without an
-// answer.
-func judge(ctx context.Context, m *message, opts *Options) bool {
+// convertUnknownRun turns unknown runs, and copies of runs with another path, into ordinary messages. If the lookup
+// fails, it sets the result and returns false.
+func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
 	}
+
 	if id := periodic.IDOf(m.Run); id != "" {
 		begin := time.Now()
-		ok, err := opts.Known(ctx, id, m.Run.Path)
-		switch {
-		case errors.Is(err, periodic.ErrUndecided):
-			m.result = queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
+		known, err := opts.Known(ctx, id, m.Run.Path)
+		if err != nil {
+			m.result = failedLookup(ctx, m, opts, err, time.Since(begin))
 			return false
-		case errors.Is(err, queue.ErrDenied):
-			m.result = queue.Result{Reason: "reading the registry of periodic tasks failed", Err: err, Unsent: true}
-			return false
-		case err != nil: // an outage of the registry must not use up receives
-			retryIn := max(undecidedPause, 2*time.Since(begin))
-			if ctx.Err() == nil && opts.Postponed != nil {
-				opts.Postponed(m.ID, retryIn, err)
-			}
-			m.result = queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not answer", Err: err,
-				RetryAfter: retryIn}
-			return false
-		case ok:
+		}
+		if known {
 			return true
 		}
 	}
@@ -219,6 +209,24 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 	})
 	m.Message = &ordinary
 	return true
+}
+
+// failedLookup returns the result of a run whose lookup failed after took. An outage of the registry must not use up
+// receives.
+func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
+	switch {
+	case errors.Is(err, periodic.ErrUndecided):
+		return queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
+	case errors.Is(err, queue.ErrDenied):
+		return queue.Result{Reason: "reading the registry of periodic tasks failed", Err: err, Unsent: true}
+	}
+
+	retryIn := max(undecidedPause, 2*took)
+	if ctx.Err() == nil && opts.Postponed != nil {
+		opts.Postponed(m.ID, retryIn, err)
+	}
+	return queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not answer", Err: err,
+		RetryAfter: retryIn}
 }
 
 // prepare returns the ready messages. ready sets the results of the others, which hold back their FIFO groups.

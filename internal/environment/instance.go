@@ -71,7 +71,7 @@ func (i *instance) claim(context.Context) error {
 	files := datadir.Identify(s.DataDir, filepath.Join(s.DataDir, claimFile))
 	i.files.Store(&files)
 	i.life.steps.push("the claim of the data directory", func(context.Context) error { return release() })
-	if err := bundle.CloseVersions(s.DataDir); err != nil {
+	if err := bundle.RestrictVersions(s.DataDir); err != nil {
 		i.opts.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
 	}
 	return nil

@@ -154,7 +154,7 @@ func (l *processLoop) watch(c *child) Exit {
 	if killed {
 		awaitEmpty(c.group)
 	} else {
-		l.clearGroup(c, killAt)
+		l.stopDescendants(c, killAt)
 	}
 
 	exit := c.group.reap()
@@ -195,22 +195,24 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// clearGroup stops descendants. If they were already asked to exit, they have until killAt.
-func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
+// stopDescendants stops the remaining descendants. If they were already asked to exit, they have until killAt.
+func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
 	}
+
 	for !c.group.empty() {
 		select {
 		case <-time.After(survivorInterval):
-			continue
 		case <-killAt:
 			l.killGroup(c, "processes that it started did not exit within "+l.opts.Grace.String())
+			awaitEmpty(c.group)
+			return
 		case <-l.kill.Done():
 			l.killGroup(c, "the stop could not wait for processes that it started")
+			awaitEmpty(c.group)
+			return
 		}
-		awaitEmpty(c.group)
-		return
 	}
 }
 

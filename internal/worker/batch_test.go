@@ -362,7 +362,7 @@ func TestInOrder(t *testing.T) {
 				't': queue.Throttled}[tt.outcomes[i]]
 			results = append(results, queue.Result{Outcome: outcome})
 		}
-		behind := inOrder(msgs, results)
+		behind := failAfterUnfinished(msgs, results)
 		got := ""
 		for _, r := range results {
 			got += r.Outcome.String()[:1]

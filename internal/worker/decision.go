@@ -100,9 +100,9 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// inOrder turns successes of a FIFO batch into failures behind a message of their group that is not done, which would
-// otherwise take effect last. For each message it returns the index of that message, or -1.
-func inOrder(msgs []*held, results []queue.Result) (behind []int) {
+// failAfterUnfinished fails the successes in a FIFO batch that follow an unfinished message of their group, which would
+// otherwise take effect last. For each message it returns the index of that unfinished message, or -1.
+func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
 

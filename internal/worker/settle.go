@@ -26,7 +26,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 ) {
 	var behind []int
 	if s.core.opts.FIFO && len(batch) > 1 {
-		behind = inOrder(batch, results)
+		behind = failAfterUnfinished(batch, results)
 	}
 	isCutOff := s.core.workCtx.Err() != nil
 	anyAborted := false

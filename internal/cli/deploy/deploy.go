@@ -69,7 +69,7 @@ still finishes its work.`,
 
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
-			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
+			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacedVersionText(all)}, err
 		}, func(ctx context.Context) error {
 			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Deploy(ctx, path)
@@ -92,7 +92,8 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-func replacing(all []api.AppVersion) string {
+// replacedVersionText returns the end of a plan's sentence that names the live version, or "".
+func replacedVersionText(all []api.AppVersion) string {
 	for i := range all {
 		if all[i].State == api.VersionLive {
 			return fmt.Sprintf(" in place of version %d, %s", all[i].Number, sourceText(&all[i]))

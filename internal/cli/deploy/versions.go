@@ -94,7 +94,7 @@ content.`,
 				return nil, err
 			}
 			to, err := api.ChooseVersion(all, number)
-			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacing(all))}, err
+			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacedVersionText(all))}, err
 		}, func(ctx context.Context) error {
 			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Rollback(ctx, number)

@@ -44,7 +44,7 @@ ports. Other commands use the environment of the working folder, else the only o
 	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
-			all = append(all, stateOf(ctx, &found))
+			all = append(all, describeEnvironment(ctx, &found))
 		}
 		return all, nil
 	}, environmentList.View(c, func(all []runningEnvironment) error {
@@ -66,29 +66,36 @@ func knownDirectories(c *base.CLI) []string {
 	return dirs
 }
 
-func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
+func describeEnvironment(ctx context.Context, found *api.Found) runningEnvironment {
 	e := runningEnvironment{Name: found.Environment, Folder: found.Folder, DataDir: found.DataDir, PID: found.PID,
 		Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
 	for _, q := range found.Queues {
 		e.Queues = append(e.Queues, q.Name)
 	}
 
-	client, err := api.Dial(found.DataDir)
-	if err == nil {
-		defer client.Close()
-		ctx, cancel := context.WithTimeout(ctx, psPatience)
-		defer cancel()
-		var st api.Status
-		if st, err = client.Status(ctx); err == nil {
-			if e.State = st.State; st.Health != nil {
-				e.Health = string(st.Health.Status)
-			}
-			return e
-		}
+	st, err := requestStatus(ctx, found.DataDir)
+	if err != nil {
+		e.Problem = err.Error()
+		return e
 	}
 
-	e.Problem = err.Error()
+	e.State = st.State
+	if st.Health != nil {
+		e.Health = string(st.Health.Status)
+	}
 	return e
+}
+
+func requestStatus(ctx context.Context, dataDir string) (api.Status, error) {
+	client, err := api.Dial(dataDir)
+	if err != nil {
+		return api.Status{}, err
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, psPatience)
+	defer cancel()
+	return client.Status(ctx)
 }
 
 var environmentList = base.List[runningEnvironment]{

@@ -147,21 +147,11 @@ const maxPlainHeaders = 16
 
 // parsePlainHead returns size 0 unless the head is a common success with only headers known to be irrelevant.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
-	const version = "HTTP/1.1 "
 	line, rest, ok := bytes.Cut(text, crlf)
-	if !ok || len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||
-		!isPlainValue(line) {
+	if !ok {
 		return 0, 0, 0
 	}
-
-	switch string(line[len(version) : len(version)+3]) {
-	case "200":
-		status = http.StatusOK
-	case "201":
-		status = http.StatusCreated
-	case "202":
-		status = http.StatusAccepted
-	default:
+	if status = parsePlainStatus(line); status == 0 {
 		return 0, 0, 0
 	}
 
@@ -200,6 +190,25 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 		}
 	}
 	return 0, 0, 0
+}
+
+// parsePlainStatus returns the status of a status line, or 0 unless it is a common success.
+func parsePlainStatus(line []byte) int {
+	const version = "HTTP/1.1 "
+	if len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||
+		!isPlainValue(line) {
+		return 0
+	}
+
+	switch string(line[len(version) : len(version)+3]) {
+	case "200":
+		return http.StatusOK
+	case "201":
+		return http.StatusCreated
+	case "202":
+		return http.StatusAccepted
+	}
+	return 0
 }
 
 var crlf, colonSpace = []byte("\r\n"), []byte(": ")

@@ -414,12 +414,12 @@ func (r *Reader) number() string {
 	return r.text[start:r.at]
 }
 
-// Bool returns true or false.
+// Bool returns a boolean; null is false.
 func (r *Reader) Bool() bool {
-	switch {
-	case r.word("true"):
+	if r.word("true") {
 		return true
-	case !r.word("false") && !r.Null():
+	}
+	if !r.word("false") && !r.Null() {
 		r.Mismatch("bool")
 	}
 	return false
