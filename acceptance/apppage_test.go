@@ -179,7 +179,7 @@ func TestAppPageReloadWaits(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // time for the signal to arrive
 	os.WriteFile(goOn, nil, 0o644)
 	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
-	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "old version stopped" })
+	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "previous version stopped" })
 	if code := s.terminate(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}

@@ -22,7 +22,7 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "jobs-dead"},
 	{"queue", "/queues/jobs", "Attributes of the queue"},
-	{"dead", "/dead?queue=jobs-dead", "Why they failed"},
+	{"dead", "/dead?queue=jobs-dead", "Failure reasons"},
 	{"scheduled", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
 	{"app", "/app", "Last lines"},

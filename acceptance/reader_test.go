@@ -254,7 +254,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 			t.Fatalf("%.200q: %v", line, err)
 		}
 		switch {
-		case strings.Contains(e.Msg, "output was not read"):
+		case strings.Contains(e.Msg, "output not read"):
 			missing += e.Lines
 		case strings.HasPrefix(e.Line, "xxx"):
 			noise++
