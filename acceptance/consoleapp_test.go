@@ -62,7 +62,7 @@ func TestRollbackOverThePage(t *testing.T) {
 	}
 	live("3 live three.zip")
 	b.open("/deployments")
-	b.awaitText("ended 3 times before it was ready")
+	b.awaitText("exited 3 times before it was ready")
 	b.click("#version-2 summary")
 	b.click("#version-2 button.primary")
 	b.await("version 2 again", "document.querySelector('#version-5')?.innerText.includes('live')")
