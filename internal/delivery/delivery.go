@@ -9,26 +9,26 @@ import (
 
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // next to the request, which carries the span
+	if opts.Tracer != nil { // Tracing is next to the request, which carries the span.
 		d = trace(d, opts.Tracer)
 	}
-	if opts.Begun != nil { // only for messages actually sent
+	if opts.Begun != nil { // Begun is called only for messages that are actually sent.
 		d = announce(d, opts.Begun)
 	}
-	if opts.Account != nil { // only for messages actually sent
+	if opts.Account != nil { // Only runs that are actually sent are recorded.
 		d = bookkeep(d, opts.Account)
 	}
-	if opts.SNS || opts.Payloads != nil { // skips scheduled runs
+	if opts.SNS || opts.Payloads != nil { // Scheduled runs are not unwrapped.
 		d = unwrap(d, opts)
 	}
 	d = recognizeRuns(d, opts)
-	if opts.Tracker != nil { // includes fetching payloads
+	if opts.Tracker != nil { // Fetching payloads counts as in flight.
 		d = opts.Tracker.track(d)
 	}
 	return d
 }
 
-// ForWorker returns a deliverer, which is a [worker.BatchDeliverer] if the target accepts batches.
+// ForWorker returns a deliverer for a worker. It is a [worker.BatchDeliverer] if the target accepts batches.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
@@ -53,7 +53,7 @@ func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return one.result
 }
 
-// batches is a single that also accepts batches.
+// batches is a deliverer that also accepts batches.
 type batches struct{ one single }
 
 // Deliver delivers one message.
@@ -64,7 +64,7 @@ func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // Probe probes the target.
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch delivers several messages at once. A message that cannot be sent only holds up later messages of its
+// DeliverBatch delivers several messages at once. A message that cannot be sent holds up only later messages of its
 // FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions are the local Lambda functions by command. It is not safe for concurrent use.
+// Functions contains the local Lambda functions, one per command. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }
@@ -20,11 +20,11 @@ type Functions struct {
 // Function is a local Lambda function.
 type Function struct {
 	*runtimeapi.Pool
-	// Name identifies it in logs, metrics and the status.
+	// Name identifies the function in logs, metrics and the status.
 	Name string
 }
 
-// Open returns the function for a command. It calls start for a new one.
+// Open returns the function for a command. If there is none yet, it calls start to create it.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil
@@ -38,8 +38,8 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 		f.byCommand = map[string]*Function{}
 	}
 
-	// Names are visible without the console's token, so they contain only the program and not its arguments, which
-	// may be secret.
+	// Names are visible without the console's token. They contain the program but not its arguments, which may be
+	// secret.
 	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {
@@ -59,7 +59,7 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns the program of a shell command line, or "function" if only a shell can parse it.
+// programName returns the program in a shell command line, or "function" if the command line is too complex to parse.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {
@@ -73,7 +73,8 @@ func programName(command string) string {
 	return "function"
 }
 
-// LogFunction returns listeners that log events. stopping reports whether exits are expected. log may be nil.
+// LogFunction returns listeners that log a function's events. stopping reports whether exits are expected. log may be
+// nil.
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Arguments of a command are not displayed, because they may be secret.
+// The name contains no arguments of the command, because they may be secret.
 func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
 	t.Parallel()
 	var functions Functions
@@ -52,7 +52,7 @@ func TestFunctionThatDoesNotStartIsNotKept(t *testing.T) {
 	}
 }
 
-// TestFunctionEventsAreLogged expects a warning for unrequested exits.
+// TestFunctionEventsAreLogged expects a warning for unexpected exits.
 func TestFunctionEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,6 +99,6 @@ func TestFunctionEventsAreLogged(t *testing.T) {
 		if got := out.String(); got != tt.want+"\n" {
 			t.Errorf("%s: got\n%swant\n%s", tt.name, got, tt.want)
 		}
-		tt.happens(LogFunction(nil, stopping)) // without a logger
+		tt.happens(LogFunction(nil, stopping)) // also works without a logger
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// Remote is an app that runs elsewhere.
+// Remote is a target that tendril does not run itself.
 type Remote struct {
 	open  func() (*deliver.Client, error)
 	check supervisor.Check
 	http  atomic.Pointer[deliver.Client]
 }
 
-// NewRemote calls open for connections with the current settings. A zero check only requires that the app accepts
-// connections.
+// NewRemote returns a remote target. It calls open to create a client with the current settings. A zero check only
+// requires that the app accepts connections.
 func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
@@ -48,8 +48,7 @@ func (r *Remote) Probe(ctx context.Context) error {
 	return r.http.Load().Probe(ctx)
 }
 
-// Renew replaces the connections. Deliveries in flight finish on the previous ones, which remain in use after an
-// error.
+// Renew replaces the client. Deliveries in flight finish on the previous client, which stays in use if open fails.
 func (r *Remote) Renew() error {
 	opened, err := r.open()
 	if err != nil {
@@ -61,13 +60,13 @@ func (r *Remote) Renew() error {
 	return nil
 }
 
-// Close closes the connections.
+// Close closes the client.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns a health check of target's host. On target's own port it also uses TLS if target does.
+// CheckAt returns check for the host of target. If the check uses target's port, it also uses TLS if target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // A socket has no host.
 		return check
 	}
 	if host := u.Hostname(); !strings.EqualFold(host, "localhost") {

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// TestHealthCheckAtATarget checks the host and protocol of the health check.
+// TestHealthCheckAtATarget checks the host and protocol that health checks use.
 func TestHealthCheckAtATarget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,8 +44,8 @@ func TestHealthCheckAtATarget(t *testing.T) {
 	}
 }
 
-// TestRemoteAppGetsNewConnections checks that deliveries after Renew use the current settings, and that an error
-// keeps the previous connections.
+// TestRemoteAppGetsNewConnections checks that deliveries after Renew use the current settings, and that the previous
+// connections stay in use after an error.
 func TestRemoteAppGetsNewConnections(t *testing.T) {
 	t.Parallel()
 	before, after := newApp(t), newApp(t)
@@ -89,7 +89,7 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// app counts requests; its health check fails while failing is set.
+// app is an HTTP app that counts requests. Its health check fails while failing is set.
 type app struct {
 	*httptest.Server
 	posts   atomic.Int32
@@ -110,7 +110,7 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// TestRemoteAppIsReadyWhenItsCheckPasses also covers an app without a check, which must only accept connections.
+// TestRemoteAppIsReadyWhenItsCheckPasses also covers an app without a check, which only has to accept connections.
 func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -145,7 +145,7 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	}
 }
 
-// TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections checks that the check trusts the same certificate as
+// TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections checks that health checks trust the same certificate as
 // deliveries.
 func TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections(t *testing.T) {
 	t.Parallel()

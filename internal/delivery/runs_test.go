@@ -25,8 +25,8 @@ func runMessage(id, path string) *queue.Message {
 	}}
 }
 
-// TestOnlyKnownRunsAreTrusted: if only the registry is trusted, a message that claims to be an unknown run is posted
-// to the app's own path, with its body.
+// TestOnlyKnownRunsAreTrusted checks that, if only registered runs are trusted, a message that claims to be an
+// unknown run is posted to the app's own path with its body.
 func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	t.Parallel()
 	type seen struct{ Path, Task, Tenant, Body string }
@@ -45,7 +45,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	const run = "audit@2026-03-22T23:10:00Z"
 	for _, tt := range []struct {
 		name         string
-		trust, known bool // whether only the registry is trusted, and knows the run
+		trust, known bool // trust: only registered runs are trusted; known: the run is registered
 		want         seen
 	}{
 		{"all are trusted", false, false, seen{"/audit", "audit", "acme", ""}},
@@ -73,8 +73,8 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// While it is unknown whether there is a registry, or the registry does not answer, a run is retried soon without
-// costing an attempt. If access is denied, the delivery fails. Nothing reaches the target.
+// While the registry is undecided or unreachable, a run is retried soon without using up an attempt. If access is
+// denied, the delivery fails. In both cases nothing is sent to the target.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -96,7 +96,7 @@ func TestRunsWaitForTheRegistry(t *testing.T) {
 	}
 }
 
-// account records calls.
+// account is a RunAccount that records its calls.
 type account struct {
 	begun []string
 	ended []periodic.Outcome
@@ -105,7 +105,7 @@ type account struct {
 func (a *account) Begun(task string)              { a.begun = append(a.begun, task) }
 func (a *account) Ended(outcome periodic.Outcome) { a.ended = append(a.ended, outcome) }
 
-// Only delivered runs are recorded, by the account at their start.
+// Only delivered runs are recorded. Their start and result go to the same account.
 func TestRunsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	var a account
@@ -121,7 +121,7 @@ func TestRunsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// Begun receives the delivered messages, with the paths of runs.
+// Begun is called for each delivered message, with the path if it is a run.
 func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))
@@ -133,7 +133,7 @@ func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	}
 }
 
-// A run is not unwrapped, even if its body looks like an envelope.
+// A scheduled run is not unwrapped, even if its body looks like an envelope.
 func TestRunsAreNotUnwrapped(t *testing.T) {
 	t.Parallel()
 	opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return []byte("fetched"), nil }))
@@ -145,7 +145,7 @@ func TestRunsAreNotUnwrapped(t *testing.T) {
 	}
 }
 
-// TestRunID: a manually started run has its own ID, which must match its task and time.
+// TestRunID checks that a manually started run has its own ID, which must match its task and time.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

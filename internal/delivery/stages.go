@@ -16,31 +16,32 @@ import (
 	"tendril/queue"
 )
 
-// Options configure the deliveries from one queue. Only Target is required.
+// Options configure the delivery of messages from one queue. Only Target is required.
 type Options struct {
 	Target Target
-	FIFO   bool // preserve the order of message groups
+	FIFO   bool // preserve the order within message groups
 	// OneByOne disables batches.
 	OneByOne bool
 	Tracker  *Tracker // may be nil
-	Known    Registry // nil trusts every message that claims to be a run
-	// Account returns the account of scheduled runs; it and its result may be nil.
+	Known    Registry // nil accepts every message that claims to be a scheduled run
+	// Account returns where scheduled runs are recorded; it and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool             // unwrap SNS envelopes
-	Payloads *envelope.Opener // fetches from S3; nil if no bucket is allowed
-	// Deadline limits a whole delivery, 0 for no limit; may be nil.
+	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
+	// Deadline returns the limit of an entire delivery; 0 means no limit. It may be nil.
 	Deadline func() time.Duration
-	// Postponed is called if a payload or the registry is unavailable; may be nil.
+	// Postponed is called if a message is postponed because its payload or the registry is unavailable; may be nil.
 	Postponed func(id string, retryIn time.Duration, err error)
-	// Begun is called before each message is sent, with a scheduled run's path or ""; may be nil.
+	// Begun is called before each message is sent, with the path of a scheduled run or ""; may be nil.
 	Begun func(path string)
-	// Posting is called with each receipt handle just before sending; may be nil.
+	// Posting is called with each receipt handle just before its message is sent; may be nil.
 	Posting func(receipt string)
 	Tracer  *telemetry.Tracer // may be nil
 	Logger  *slog.Logger      // may be nil
 }
 
-// Target is an app or a function. It receives batches if it also has a method DeliverBatch, like [deliver.Lambda].
+// Target is an app or a function. It receives batches if it also has a DeliverBatch method like that of
+// [deliver.Lambda].
 type Target interface {
 	// Deliver delivers one message.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
@@ -53,12 +54,13 @@ type batchTarget interface {
 }
 
 type message struct {
-	// Message is sent. A stage may replace it by a modified copy.
+	// Message is the message to send. A stage may replace it with a modified copy.
 	*queue.Message
 	result queue.Result
 }
 
-// withoutReason removes the failure reason from a redriven message, because the app should receive it as it was sent.
+// withoutReason removes the failure reason from a redriven message, because the app should receive the original
+// message.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -69,7 +71,7 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// stage delivers the messages of one delivery and sets their results.
+// stage delivers a batch of messages and sets their results.
 type stage func(ctx context.Context, batch []*message)
 
 // send sends messages to the target.
@@ -132,7 +134,7 @@ func announce(next stage, begun func(path string)) stage {
 	}
 }
 
-// RunAccount records deliveries of scheduled runs.
+// RunAccount records the deliveries of scheduled runs.
 type RunAccount interface {
 	// Begun records that the delivery of a task's run has started.
 	Begun(task string)
@@ -140,7 +142,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep records scheduled runs, start and result in the same account.
+// bookkeep records scheduled runs. A run's start and result go to the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -159,10 +161,11 @@ func bookkeep(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path. If that cannot be decided yet, it returns
+// [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is the minimum wait for the registry.
+// undecidedPause is the minimum wait after [periodic.ErrUndecided].
 const undecidedPause = time.Second
 
 // recognizeRuns parses scheduled runs.
@@ -183,8 +186,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns unknown runs, and copies of runs with another path, into ordinary messages. If the lookup
-// fails, it sets the result and returns false.
+// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into
+// ordinary messages. If the lookup fails, it sets the message's result and returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -212,7 +215,7 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 }
 
 // failedLookup returns the result of a run whose lookup failed after took. An outage of the registry must not use up
-// receives.
+// the message's receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -229,9 +232,10 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the ready messages. ready sets the results of the others, which hold back their FIFO groups.
+// prepare returns the messages that are ready to send. ready sets the results of the others, which hold back their
+// FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
-	stuck := map[string]queue.Result{} // by group
+	stuck := map[string]queue.Result{} // results of messages that are not ready, by group
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
 		if behind, ok := stuck[m.GroupID]; ok {
 			m.result = behind
@@ -272,7 +276,7 @@ func (t *Tracker) end(id uint64) {
 	delete(t.since, id)
 }
 
-// Work returns the number of deliveries and the age of the oldest.
+// Work returns the number of deliveries in flight and the age of the oldest.
 func (t *Tracker) Work() autoscale.Work {
 	now := time.Now()
 	t.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// takesMessages records its messages.
+// takesMessages is a target that records its messages.
 type takesMessages struct{ seen []queue.Message }
 
-// Deliver records a message.
+// Deliver records the message.
 func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.seen = append(d.seen, *m)
 	return queue.Result{Outcome: queue.Done}
@@ -21,8 +21,8 @@ func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Resul
 // Probe always succeeds.
 func (d *takesMessages) Probe(context.Context) error { return nil }
 
-// TestReasonOfADeadLetterIsNotForTheApp: a message moved back from a dead-letter queue is delivered as it was sent,
-// and the worker's copy is not modified.
+// TestReasonOfADeadLetterIsNotForTheApp checks that a message moved back from a dead-letter queue is delivered as it
+// was originally sent, and that the worker's copy is not modified.
 func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
 	t.Parallel()
 	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}

@@ -12,12 +12,14 @@ import (
 )
 
 const (
-	// fetchTimeout applies to all payloads of a delivery. The largest one takes that long at 5 Mbit/s.
+	// fetchTimeout limits fetching all payloads of a delivery. At 5 Mbit/s, the largest payload takes about that
+	// long.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
 
-// unwrap replaces SNS envelopes and S3 pointers by their messages. Without its content, a message is not delivered.
+// unwrap replaces SNS envelopes and S3 pointers with the messages they contain. A message whose payload cannot be
+// fetched is not delivered.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -52,7 +54,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer by its payload, and returns false if that is not available in time.
+// fetch replaces a pointer with its payload. It returns false if the payload is not available in time.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
@@ -67,7 +69,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 		return false
 	}
 
-	// While S3 hangs, the slots should mostly be free for other messages.
+	// While S3 is not responding, most slots should be free for other messages.
 	retryIn := max(fetchPause, 2*time.Since(begin))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.ID, retryIn, err)
@@ -78,7 +80,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// isTemporary reports whether an error concerns S3 or the network, not the object.
+// isTemporary reports whether err is a problem of S3 or the network rather than of the object.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

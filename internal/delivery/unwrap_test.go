@@ -20,16 +20,16 @@ import (
 	"tendril/queue"
 )
 
-// takesAll records the bodies of its messages; all are done.
+// takesAll is a target that records message bodies and reports all messages as done.
 type takesAll struct{ bodies []string }
 
-// Deliver records a message.
+// Deliver records the message.
 func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.bodies = append(d.bodies, m.Body)
 	return queue.Result{Outcome: queue.Done}
 }
 
-// DeliverBatch records several.
+// DeliverBatch records the messages.
 func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	results := make([]queue.Result, len(msgs))
 	for i, m := range msgs {
@@ -48,18 +48,18 @@ func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte,
 	return f(ctx, key)
 }
 
-// fetching returns options that fetch payloads from the bucket payloads.
+// fetching returns options that allow payloads from the bucket named payloads, and their target.
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
 }
 
-// deliverAll delivers messages in one delivery.
+// deliverAll delivers the messages in one batch.
 func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []queue.Result {
 	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
-// letter creates a message from "body" or "group/body"; a body "->key" is a pointer.
+// letter creates a message from "body" or "group/body". A body of the form "->key" is an S3 pointer.
 func letter(text string) *queue.Message {
 	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
 	if group, body, grouped := strings.Cut(text, "/"); grouped {
@@ -79,8 +79,8 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// TestLaterMessagesOfAGroupAreHeldBack: on a FIFO queue no message overtakes one of its group without its payload;
-// other groups continue.
+// TestLaterMessagesOfAGroupAreHeldBack checks that on a FIFO queue a message whose payload is unavailable holds back
+// later messages of its group only.
 func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
@@ -89,7 +89,7 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 		name          string
 		fifo          bool
 		given         []string
-		bodies, wants []string // reasons of messages not done; "" for done
+		bodies, wants []string // wants are the reasons of the results, "" if done
 	}{
 		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
 		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"},
@@ -159,8 +159,8 @@ func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreGivenUpWhenS3Hangs: fetching times out, for a whole batch no later than for one message. The wait
-// before the retry is longer than the timeout.
+// TestPayloadsAreGivenUpWhenS3Hangs checks that fetching times out, for a batch as early as for a single message, and
+// that the wait before the retry is longer than the timeout.
 func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -203,7 +203,7 @@ func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	}
 }
 
-// TestSlowPayloadIsDelivered covers a payload that arrives slowly but in time.
+// TestSlowPayloadIsDelivered covers a payload that arrives slowly, but in time.
 func TestSlowPayloadIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,8 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// TestUnavailablePayloadIsNoAttempt: a temporarily unavailable payload is not an attempt, a missing one is a failure.
+// TestUnavailablePayloadIsNoAttempt checks that a temporarily unavailable payload does not count as an attempt, while
+// a missing one is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -243,7 +244,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
-		// The worker reports failures.
+		// Failures are reported by the worker instead.
 		if reported := errors.Is(postponed, tt.err); reported != (tt.want == queue.Postponed) {
 			t.Errorf("%v: postponed for %v", tt.err, postponed)
 		}
@@ -260,7 +261,8 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestFetchIsPostponedAtTheEnd: a message is postponed if deliveries are cancelled while its payload is fetched.
+// TestFetchIsPostponedAtTheEnd checks that a message is postponed if the delivery is cancelled while its payload is
+// being fetched.
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())
@@ -274,7 +276,7 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPayloadIsPostponedWhenS3Fails uses failing servers.
+// TestPayloadIsPostponedWhenS3Fails covers several kinds of failing servers.
 func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept takes in the messages of a receive, hidden since began.
+// accept takes in the messages of one receive call. Their visibility timeout started at began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -44,7 +44,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 		s.deletes.remove(h, now)
 	default:
 		if h.attempt > 1 {
-			s.messages.groupFailed(h, now) // perhaps at another worker
+			s.messages.groupFailed(h, now) // The earlier attempt may have been on another worker.
 		}
 		if s.messages.joinGroup(h) {
 			s.messages.makeReady(h, now)
@@ -52,7 +52,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 	}
 }
 
-// receivedAgain replaces the receipt of a held message.
+// receivedAgain updates the receipt handle of a message the worker already holds.
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.countUnposted(h, true)

@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// Pauses after throttling: the first (without jitter), the longest by back-off, and the longest that a target may
-// request.
+// These constants set the pauses after throttling: the base and the limit of the back-off, and the longest pause that
+// a target may request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -19,7 +19,7 @@ const (
 	probeEvery   = 250 * time.Millisecond
 	probeLimit   = 5 * time.Second
 	probeTimeout = 60 * time.Second
-	probeAgain   = time.Second // after an idle app's first failure
+	probeAgain   = time.Second // wait after the first failed probe of an idle app
 )
 
 // downAfter is how many consecutive probes of an idle app must fail before the gate closes.
@@ -31,22 +31,22 @@ type appMonitor struct {
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	readinessSet bool               // readiness comes from Worker.Gate
-	stopProbe    context.CancelFunc // nil if no prober runs
-	// outages counts closings of the gate since the last response.
+	readinessSet bool               // Worker.Gate has reported readiness
+	stopProbe    context.CancelFunc // nil if no prober is running
+	// outages counts how often the gate has closed since the app last responded.
 	outages int
-	// answered is when the app became reachable; results of earlier deliveries are outdated. alive is the last
-	// response or successful probe.
+	// answered is when the app became reachable; results of deliveries started earlier are ignored. alive is the time
+	// of the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
 type throttle struct {
-	from, until time.Time // of the latest pause
+	from, until time.Time // start and end of the latest pause
 	count       int       // pauses since the target last accepted a message
 }
 
-// pause returns how long to pause after a throttled delivery, and whether that is a new pause. Deliveries started
+// pause returns how long to pause after a throttled delivery, and whether the pause is new. Deliveries that started
 // before the latest pause ended do not extend the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
@@ -100,8 +100,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate and starts the prober. The first probe waits longer each time the app passes probes but
-// accepts no delivery.
+// unreached closes the gate and starts the prober. The wait before the first probe grows each time the app passes
+// probes but accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -113,8 +113,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether an unreached message is returned at once. If that costs a receive, this applies only in
-// the first outage since the last response: an app that only accepts probes would use up all receives within seconds.
+// returnable reports whether a message that did not reach the app is returned to the queue immediately. If returning
+// it increments the receive count, that is done only in the first outage since the last response: an app that accepts
+// only probes would otherwise use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -130,13 +131,13 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 		return
 	}
 	if a.gate.has(NotReady) && !a.answered.IsZero() {
-		a.core.limit = 1 // the app restarted
+		a.core.limit = 1 // The app has restarted.
 	}
 	a.setReachable(now)
 	a.gate.lift(NotReady)
 }
 
-// setReachable opens the gate; after an outage, deliveries start one at a time.
+// setReachable opens the gate. After an outage, deliveries run one at a time at first.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -199,14 +200,14 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed returns the wait before the next probe, or over if probing is finished.
+// probed evaluates a probe. It returns the wait before the next one, or over if no more are needed.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {
 	now := time.Now()
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
-	defer a.core.wakeAt(now) // the maintenance loop applies the gate
+	defer a.core.wakeAt(now) // The maintenance loop applies the gate's state.
 	isDown := a.gate.has(AppDown)
 	switch {
 	case ctx.Err() != nil:
@@ -218,7 +219,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 		return probeAgain, false
 	}
 
-	// An idle app counts as down since its last sign of life.
+	// An idle app counts as down since its last response or successful probe.
 	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)
 	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since)
 	return retryWait(failures, probeEvery, probeLimit, a.core.opts.Random()), false

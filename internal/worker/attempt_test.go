@@ -12,8 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven is a queue that resets the attempts of its messages after a number of receives, like a redrive in the
-// embedded queue.
+// redriven is a queue that resets its messages' attempts after a number of receives, as a redrive in the embedded
+// queue does.
 type redriven struct {
 	*queuetest.Fake
 	after int
@@ -30,7 +30,7 @@ func (q redriven) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 	return msgs, err
 }
 
-// Attempts exclude receives that never reached the app, and receives before a redrive.
+// Attempts exclude receives whose messages never reached the app, and receives before a redrive.
 func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp is a testApp that accepts batches. judge returns the results; nil means done.
+// batchApp is a testApp that accepts batches. judge returns their results; if it is nil, all messages are done.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -23,8 +23,8 @@ type batchApp struct {
 
 	mu      sync.Mutex
 	batches []delivered
-	groups  map[string]int // in flight
-	clash   int            // batches with a group already in flight
+	groups  map[string]int // deliveries in flight
+	clash   int            // batches that contained a group already in flight
 }
 
 type delivered struct {
@@ -153,7 +153,7 @@ func TestWindowWaitsForMore(t *testing.T) {
 				t.Errorf("fifo %v: the batch began after %v, want 20s", fifo, got)
 			}
 			full := time.Now()
-			r.send(10, "k") // a whole batch does not wait
+			r.send(10, "k") // a full batch does not wait
 			after(time.Second)
 			if got := app.seen()[len(app.seen())-1]; len(got.ids) != 10 || got.begin != full {
 				t.Errorf("fifo %v: a whole batch of %d began after %v", fifo, len(got.ids), got.begin.Sub(full))
@@ -219,7 +219,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		judge func(msgs []*queue.Message) []queue.Result
-		done  int // of the ten messages of the first delivery
+		done  int // number of successes among the first delivery's ten messages
 		skips bool
 	}{
 		{"all done", nil, 10, false},
@@ -281,7 +281,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				seen := map[string]bool{}
 				for _, d := range app.seen() {
 					for _, receipt := range d.receipts {
-						if seen[receipt] && tt.name != "throttled" { // never run
+						if seen[receipt] && tt.name != "throttled" { // throttled messages were never processed
 							t.Errorf("receipt %s was posted twice", receipt)
 						}
 						seen[receipt] = true
@@ -293,7 +293,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// Messages that never reached the app are not samples of its speed, whatever else was in the batch.
+// Messages that never reached the app are not samples of its speed, even if others in the batch reached it.
 func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
@@ -373,7 +373,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// The messages of each FIFO group take effect in order, though some batches fail in the middle.
+// The messages of each FIFO group are processed in order, even if some batches fail halfway.
 func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(3 * time.Second)} {
@@ -400,7 +400,7 @@ func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 				}
 				return l
 			}
-			last := map[string]string{} // latest effect by group
+			last := map[string]string{} // last processed message by group
 			r := startBatches(t, fake, app, &Options{FIFO: true, Concurrency: 5, VisibilityTimeout: 20 * time.Second,
 				ErrorVisibilityTimeout: evt, Batch: Batch{Size: 5}, Events: &Events{Settled: func(s Settled) {
 					mu.Lock()
@@ -453,7 +453,7 @@ func TestBatchesInAPool(t *testing.T) {
 	})
 }
 
-// Messages behind a failed one of their group share its delay.
+// Messages behind a failed message of their group are retried after the same delay.
 func TestMessagesBehindAFailureShareItsDelay(t *testing.T) {
 	t.Parallel()
 	for fails := range 2 {
@@ -498,7 +498,7 @@ func behindAFailureIsAsLate(t *testing.T, fails int) {
 	r.stop()
 }
 
-// A message that always fails does not affect others of its group, and is not batched with them when retried.
+// A message that always fails does not affect later messages of its group, and is not batched with them when retried.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
@@ -541,7 +541,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// If the redrive policy becomes known while a batch is in flight, messages behind its failed ones still wait.
+// If the redrive policy becomes known while a batch is in flight, messages behind a failed one still wait.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

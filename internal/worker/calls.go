@@ -9,7 +9,7 @@ import (
 
 const callTimeout = 20 * time.Second
 
-// flush makes all queue calls that are due, except receives.
+// flush starts all due queue calls except receives.
 func (w *Worker) flush(now time.Time) {
 	letters := &w.letters.pending
 	for batch := letters.cut(now); batch != nil; batch = letters.cut(now) {
@@ -23,8 +23,8 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed or deliveries are aborted, returns wait until no receive is open that could receive
-	// them again. Before Run there are none.
+	// While the gate is closed or deliveries are aborted, messages are not returned until all receive calls have
+	// ended, because an open one could receive them again. Before Run, no receive calls are open.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -38,8 +38,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable drops outdated deletes and separates those of expired messages. While the queue refuses deletes, they wait
-// for an operator.
+// sendable drops outdated deletes and separates expired messages from processed ones. While the queue rejects
+// deletes, it keeps all of them to try again.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -57,7 +57,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops unnecessary extensions, and other changes if the receipt has expired.
+// sendable drops unnecessary extensions, and all changes whose receipt handle has expired.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
@@ -95,7 +95,7 @@ const (
 	changeVisibility
 )
 
-// call makes one queue call, without the lock.
+// call makes one queue call without holding the lock.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callbackMutex calls the event listeners after unlocking. Workers of a pool share one, so that a freed slot can go
-// to any of them at once.
+// callbackMutex calls the queued event listeners after unlocking. The workers of a pool share one, so that any of
+// them can use a freed slot immediately.
 type callbackMutex struct {
 	sync.Mutex
 	deferred []func()
@@ -33,15 +33,15 @@ const (
 	stopped
 )
 
-// core is shared by all parts of a worker. Its lock guards their state, and is not held during calls to the queue,
-// the app or a listener.
+// core is the state shared by all parts of a worker. Its lock also guards their own state, and is not held during
+// calls to the queue, the app or a listener.
 type core struct {
 	mu     *callbackMutex
 	opts   Options // changed only by Tune and SetMaxReceives
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // deletes stop this long before the visibility ends
+	margin time.Duration // deletes are not retried within this margin of the visibility deadline
 
 	phase    phase
 	callCtx  context.Context // for queue calls and probes
@@ -49,9 +49,9 @@ type core struct {
 	workCtx  context.Context // for deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // of deliveries: current limit, and in flight
+	limit, inWork int // current limit of concurrent deliveries, and deliveries in flight
 
-	// The maintenance loop sleeps until sleepUntil, or until it is woken.
+	// The maintenance loop sleeps until sleepUntil or a value on wake.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -67,7 +67,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// wakeAt schedules a maintenance round no later than t.
+// wakeAt makes the maintenance loop run no later than t.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
@@ -79,7 +79,8 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns until when an entry may wait for others: at most until shortly before its visibility ends.
+// lingerUntil returns how long an entry may wait for others to share its call. The wait ends before the message's
+// visibility timeout does.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -102,8 +103,8 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify queues a call of listener for after unlocking. It copies the event so that nothing is allocated without a
-// listener.
+// notify queues a call to listener for after the lock is released. It copies the event so that nothing is allocated
+// if listener is nil.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -111,16 +112,16 @@ func notify[E any](c *core, listener func(E), event E) {
 	}
 }
 
-// retryWait returns an exponential back-off after consecutive failures. Jitter takes off up to half, so that workers
-// do not retry together.
+// retryWait returns the exponential back-off after consecutive failures. Jitter shortens it by up to half, so that
+// workers do not retry at the same time.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects stalls of the process. The monotonic clock runs while a process is stopped by a signal but not while
-// its machine is suspended; the wall clock runs in both cases, but may be set. So a stall is a late tick, or a wall
-// clock running ahead of the monotonic one.
+// clock detects stalls of the process. The monotonic clock advances while a process is stopped by a signal but not
+// while its machine is suspended; the wall clock advances in both cases, but can be set. A stall is therefore a late
+// tick, or a jump of the wall clock ahead of the monotonic one.
 type clock struct {
 	rhythm time.Duration // longest interval between ticks
 	last   time.Time
@@ -129,14 +130,15 @@ type clock struct {
 
 type stall struct {
 	from, until time.Time
-	// hidden is the part missed by the monotonic clock.
+	// hidden is the part of the stall that the monotonic clock did not count.
 	hidden time.Duration
 }
 
-// slack is how late a tick, and how far ahead the wall clock, may be.
+// slack is the tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
-// tick returns how long the process has stalled since the last tick, and the part missed by the monotonic clock.
+// tick returns how long the process has stalled since the last tick, and how much of that the monotonic clock did not
+// count.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now
@@ -147,7 +149,7 @@ func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 
 func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.Duration) {
 	if mono < 0 {
-		return 0, 0 // now was taken before the previous tick
+		return 0, 0 // now is earlier than the previous tick
 	}
 	last := c.last
 	c.last = now
@@ -161,8 +163,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns the earliest time at which the messages of a receive were hidden. The answer was in transit for at
-// most travel, but may have lain unread during a stall.
+// began returns the earliest time at which the visibility timeouts of received messages can have started. The
+// response took at most travel to arrive, but may have waited unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

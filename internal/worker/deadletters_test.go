@@ -21,9 +21,9 @@ var errNotSent = errors.New("the dead-letter queue is gone")
 // letterQueue is a fake queue that can dead-letter its messages.
 type letterQueue struct {
 	*queuetest.Fake
-	slow   time.Duration                // duration of each call
+	slow   time.Duration                // duration of each DeadLetter call
 	refuse func(m *queue.Message) error // may be nil
-	none   bool                         // no dead-letter queue
+	none   bool                         // there is no dead-letter queue
 
 	mu      sync.Mutex
 	letters []queue.DeadLetter
@@ -67,7 +67,7 @@ func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) [
 	return slices.Repeat([]queue.Result{{Status: 500, Reason: "status 500"}}, len(msgs))
 }
 
-// lettersWorker runs a worker on a queue with a maximum receive count of two.
+// lettersWorker starts a worker on a queue with a maximum receive count of two.
 func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
 	t.Helper()
 	app.fake = q.Fake
@@ -105,7 +105,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		began := time.Now()
 		r.send(25, "")
 		after(10 * time.Second)
-		// It was deleted by the worker before the queue could dead-letter it.
+		// The worker deleted the messages before the queue could dead-letter them.
 		r.place(queuetest.FakeDeleted, 25)
 		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
 			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))
@@ -125,7 +125,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 	})
 }
 
-// Messages that may not have failed for the last time stay in the queue.
+// Failed messages that may have receives left stay in the queue.
 func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -154,7 +154,7 @@ func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	}
 }
 
-// A message that the dead-letter queue does not accept is not sent again: the redrive policy moves it.
+// A message that the dead-letter queue rejects is not sent again: the redrive policy moves it.
 func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	})
 }
 
-// A slow send keeps its message hidden, and a stopping worker waits for it.
+// A message stays invisible during a slow send, and a stopping worker waits for it.
 func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	})
 }
 
-// If the delete fails, this worker does not send the message a second time.
+// If the delete fails, the worker does not dead-letter the message a second time.
 func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	})
 }
 
-// Messages of a FIFO group are dead-lettered in order, and the group continues behind each.
+// Messages of a FIFO group are dead-lettered in order, and the group continues after each.
 func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 10} {
@@ -239,7 +239,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 			}
 			after(2 * time.Hour)
 			r.place(queuetest.FakeDeleted, len(q.letters))
-			r.place(queuetest.FakeDead, 36-len(q.letters)) // some were returned too often behind a failed message
+			r.place(queuetest.FakeDead, 36-len(q.letters)) // the others were returned too often behind a failed message
 			last := map[string]int{}
 			for _, l := range q.letters {
 				var n int
@@ -275,7 +275,7 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	})
 }
 
-// An instruction dead-letters a message after its first attempt, and its FIFO group continues.
+// The app can have a message dead-lettered after its first attempt, and its FIFO group continues.
 func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -310,7 +310,7 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// Without a working dead-letter queue, such a message is retried like any other failure.
+// Without a working dead-letter queue, a message that the app wants dead-lettered is retried like any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -342,7 +342,7 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	}
 }
 
-// The app's instruction to retry later, or not at all, overrides the settings.
+// The app's instruction to retry later or to drop a message overrides the settings.
 func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 type verb uint8
 
 const (
-	leave verb = iota // until its visibility ends
+	leave verb = iota // no change: its visibility timeout runs out
 	remove
-	retry  // set its visibility to the action's delay
-	keep   // not tried; deliver it again after the delay
-	giveUp // not tried; return it
+	retry  // set its visibility timeout to the action's delay
+	keep   // not attempted; deliver it again after the delay
+	giveUp // not attempted; return it to the queue
 	deadLetter
 )
 
@@ -27,22 +27,22 @@ type action struct {
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // counted from 1
-	// receivedAt limits how long the message may be hidden: 12 h.
+	// receivedAt determines how much longer the message may stay invisible: SQS allows 12 hours after the receive.
 	receivedAt time.Time
-	// due is the end of the visibility timeout set by the receive.
+	// due is the end of the visibility timeout that the receive set.
 	due        time.Time
 	lapsed     bool
-	extended   bool          // the queue may hide the message longer than the receive asked
-	keepable   bool          // an untried message may be kept
-	returnable bool          // an unreached message may be returned
+	extended   bool          // the visibility timeout may have been extended
+	keepable   bool          // a message that was not attempted may be kept
+	returnable bool          // a message that did not reach the app may be returned
 	deadLetter bool          // a failed message may be dead-lettered
-	pause      time.Duration // of a throttled message
+	pause      time.Duration // delay for a throttled message
 	random     float64       // in [0,1)
 }
 
-// decide returns the action for a message after its delivery. Successes are always deleted: the queue decides whether
-// an old receipt is valid. A lapsed receipt must not change the visibility, because another worker may hold the
-// message.
+// decide returns the action for a message after its delivery. A successful delivery is always deleted, even if its
+// receipt handle is old: the queue decides whether the handle is valid. If the message's visibility timeout has
+// expired, the visibility must not be changed, because another worker may hold the message.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -68,7 +68,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	switch {
 	case ok:
 	case d.extended:
-		// The extension was for the delivery and must not delay the next attempt.
+		// The extension covered only the delivery and must not delay the next attempt.
 		after = d.due.Sub(now)
 	default:
 		return action{verb: leave}
@@ -78,7 +78,8 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns the configured or requested delay after a failure. Throttling takes precedence over settings.
+// retryDelay returns the configured or requested delay after a failure. A throttling target's delay takes precedence
+// over the settings.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -100,8 +101,9 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished fails the successes in a FIFO batch that follow an unfinished message of their group, which would
-// otherwise take effect last. For each message it returns the index of that unfinished message, or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished;
+// that message would otherwise be processed after them. For each message it returns the index of the unfinished one,
+// or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -128,7 +130,8 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before reports whether messages of the same group precede message i, and whether one is neither deleted nor kept.
+// before reports whether earlier messages in the batch belong to the same group as message i, and whether any of them
+// is neither deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

@@ -11,7 +11,7 @@ import (
 	"tendril/queuetest"
 )
 
-// once checks that every message was posted exactly once and deleted.
+// once checks that each message was posted exactly once and then deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
@@ -134,7 +134,8 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 	}
 }
 
-// A delete fails until the visibility ends. The message is received again, and the worker remembers that it is done.
+// A delete fails until the visibility timeout expires. When the message is received again, the worker remembers that
+// it is done.
 func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A message is received again while its delete is in flight. The newest receipt is deleted too.
+// A message is received again while its delete is in flight. It is then also deleted with the new receipt handle.
 func TestDuplicateDuringTheDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestUnconfirmedDeletesBoundTheReceives(t *testing.T) {
 	})
 }
 
-// short is a queue that returns too few results for a delete.
+// short is a queue whose Delete returns too few results.
 type short struct{ *queuetest.Fake }
 
 func (s short) Delete(ctx context.Context, receipts []string) []error {
@@ -300,8 +301,8 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// The queue confirms the delete of an outdated receipt without effect. The message is received again, but not run
-// again.
+// The queue confirms the delete of an outdated receipt handle without deleting the message. When the message is
+// received again, it is not processed again.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 		})
 		r := start(t, fake, &testApp{}, &Options{VisibilityTimeout: 30 * time.Second})
 		r.send(1, "")
-		after(time.Minute) // receiving has stopped and the visibility has ended
+		after(time.Minute) // receiving has stopped and the visibility timeout has expired
 		other, err := fake.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: ptr(5 * time.Minute)})
 		if err != nil || len(other) != 1 {
 			t.Fatal(other, err)
@@ -325,7 +326,7 @@ func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 		if !r.w.Status().Receiving {
 			t.Error("deletes are accepted again, and the gate is closed")
 		}
-		after(10 * time.Minute) // the other worker died
+		after(10 * time.Minute) // the other worker has died
 		r.once(1)
 		r.stop()
 	})

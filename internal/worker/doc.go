@@ -15,8 +15,8 @@
 //	  - The inventory holds messages that are ready, waiting behind their FIFO group, or postponed.
 //	  - The slots choose messages for delivery, one at a time per FIFO group, with a permit of the [Limiter].
 //	  - The settler carries out the decision about each delivered message (decision.go): delete it, delay its next attempt,
-//	    or postpone it. Deletes and visibility changes are sent in tens (batcher.go).
-//	  - visibility.go extends the visibility of messages in flight and of messages waiting for their turn.
+//	    or postpone it. Deletes and visibility changes are sent in batches of up to ten (batcher.go).
+//	  - visibility.go extends the visibility timeouts of messages in flight and of messages waiting for their turn.
 //	  - The gate holds the reasons for not receiving, and app.go monitors the app.
 //
 // One lock guards all parts, so the end of a delivery can free a slot, delete a message and start a receive in one
@@ -24,45 +24,50 @@
 //
 // # Invariants
 //
-//   - Each receive is posted at most once, and a worker never posts one message twice at the same time. Deliver is called
-//     again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
-//   - A message is deleted only after its success was read, after its retention, or after the dead-letter queue accepted
-//     it. Without a confirmed delete, it is remembered and deleted unposted if received again.
+//   - Each receive is posted at most once, and a worker never posts one message twice at the same time. Deliver is
+//     called again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
+//   - A message is deleted only after a success response, past its retention, or after the dead-letter queue accepted
+//     it. If the delete is not confirmed, the worker remembers the message and deletes it without posting it if it is
+//     received again.
 //   - A delivery holds its slot until the response, not until the delete.
-//   - A delivery starts with more than half of its visibility left. Messages that waited longer are returned to the queue.
-//   - Messages that were never posted are returned with visibility 0. A message that may be running is never made visible
-//     early.
-//   - Postponed messages take no slot and cost no receive. They are returned when the worker drains, when its gate closes,
-//     when they can no longer be hidden (12 h after the receive), and when there are too many.
-//   - Message k+1 of a FIFO group is posted after the delete of k is confirmed, after k failed at its last receive, or
-//     behind k in the same batch. If k failed and may be received again, the messages behind it are returned; those in
-//     its batch are not deleted even if reported as done, because k would then take effect after them.
+//   - A delivery starts with more than half of its visibility timeout left. Messages that waited longer are returned to
+//     the queue.
+//   - Messages that were never posted are returned with a visibility timeout of 0. A message that may still be running
+//     is never made visible early.
+//   - Postponed messages occupy no slot and use up no receive. They are returned when the worker drains, when its gate
+//     closes, when they can no longer stay invisible (12 h after the receive), and when there are too many.
+//   - Message k+1 of a FIFO group is posted after the delete of k is confirmed, after k failed on its last receive, or
+//     after k in the same batch. If k failed and may be received again, the messages behind it are returned; those in
+//     its batch are not deleted even if reported as done, because k would be processed after them.
 //
 // # Several queues
 //
 // Each free slot goes to a queue with work: in strict order of joining if no [Options] have a Weight, otherwise in
-// turns proportional to the weights. A message that must be received first reserves its slot until the answer, so
-// that shares hold although receives come in tens and may be slow. A receive that stays open means that its queue is
-// empty, which frees its reserved slots. In strict order, nothing is received below a queue with work. A worker that
-// is not running yet or has a closed gate takes no share, so start workers and open gates in the order of the queues.
+// turns proportional to the weights. If a message must first be received, a slot stays reserved for it until the
+// response, so that the shares hold even if receives return ten messages at a time and are slow. If a receive stays
+// open, its queue counts as empty and its reserved slots are freed. In strict order, a queue receives nothing while a
+// higher one has work. A worker that is not running yet or whose gate is closed gets no share, so start workers and
+// open gates in the order of the queues.
 //
 // # Stalls
 //
-// If the process stops for longer than the visibility timeout (a stop signal, a suspended machine), its receipts
-// count as expired. Messages not posted yet are dropped. Deliveries continue, and their successes are still sent as
-// deletes: the queue decides.
+// If the process stops for longer than the visibility timeout (a stop signal, a suspended machine), its receipt handles
+// count as expired. Messages not posted yet are dropped. Deliveries continue, and successful messages are still
+// deleted: the queue decides whether their receipt handles are valid.
 //
 // # Failures
 //
-//   - The app refuses connections: not an attempt. Receiving stops, messages not in flight are returned, and the app is
-//     probed. Then deliveries resume with one at a time, and one more after each response.
-//   - The target throttles: not an attempt. Receiving and delivering stop for the requested time, or for 2 to 30 s.
-//   - The limiter refuses: all workers that share it stop receiving. Held messages wait as long as they may.
+//   - The app refuses connections: this is not an attempt. Receiving stops, messages not in flight are returned, and
+//     the app is probed. Then deliveries resume one at a time, with one more after each response.
+//   - The target throttles: this is not an attempt. Receiving and delivering stop for the requested time, or for 2 to
+//     30 s.
+//   - The limiter refuses: all workers that share it stop receiving. Held messages wait while their visibility can be
+//     extended.
 //   - A receive fails: the next one waits up to 15 s, or up to 30 s after a permanent refusal.
 //   - The dead-letter queue does not accept a message: it is received again, or the redrive policy moves it.
-//   - A delete fails: it is retried until shortly before the visibility ends. After a permanent refusal, receiving stops
-//     until a delete is accepted.
+//   - A delete fails: it is retried until shortly before the visibility timeout ends. After a permanent refusal,
+//     receiving stops until a delete is accepted.
 //   - A visibility change fails: it is retried only while it cannot affect a later receive by another worker.
 //
-// The worker does not count attempts: the queue's redrive policy does. It never repeats a POST.
+// The worker does not limit attempts; the redrive policy of the queue does. It never repeats a POST request.
 package worker

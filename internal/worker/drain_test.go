@@ -109,7 +109,7 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 			if m.Body == "body 0" {
-				sleep(ctx, time.Hour) // responds in the same moment
+				sleep(ctx, time.Hour) // the response arrives at the moment of the abort
 				return queue.Result{Outcome: queue.Done, Status: 200}
 			}
 			return done(time.Hour)(ctx, m)
@@ -146,7 +146,7 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 	})
 }
 
-// A queue that stops responding does not delay the abort.
+// An unresponsive queue does not delay the abort.
 func TestAbortGivesUpOnADeadQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch is a queue that detects concurrent visibility changes of one receipt, and changes of a receipt after
-// its delay.
+// changeWatch is a queue that detects concurrent visibility changes of one receipt handle, and changes that follow
+// its retry delay.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -42,7 +42,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails is an app that fails the first attempt at each message after a while, and succeeds at the second.
+// firstFails is an app that fails the first attempt of each message after a while and then succeeds.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -73,8 +73,8 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 	return results
 }
 
-// A failed message becomes visible when the visibility timeout of its receive ends, or the error visibility timeout
-// after its failure, regardless of extensions during the attempt and of their timing.
+// A failed message becomes visible when the visibility timeout set by its receive ends, or when the error visibility
+// timeout has passed since its failure. Extensions during the attempt do not affect this.
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
@@ -106,7 +106,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue fails some messages a while after their first receive, and checks the time of the second one.
+// checkDue fails some messages some time after their first receive, and checks when they are received again.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond
@@ -118,7 +118,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 	ended := make(chan error, 1)
 	w := New(watch, app, opts)
 	go func() { ended <- w.Run(receive, t.Context()) }()
-	after(5 * time.Second) // into a long poll
+	after(5 * time.Second) // a long poll is open
 	ids := send(t, fake, 1, "a")
 	ids = append(ids, send(t, fake, 1, "b")...)
 	after(due + time.Minute)
@@ -132,8 +132,8 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may wait for an extension in flight and for others to share its call, and the next receive takes
-		// time.
+		// A change may wait for an extension in flight and for other changes to share its call. The next receive
+		// takes time as well.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}

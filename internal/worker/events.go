@@ -13,56 +13,57 @@ type Events struct {
 	Received func(Received)
 	// PollFailed is called for each failed receive.
 	PollFailed func(PollFailed)
-	// Duplicate is called when a held or done message is received again.
+	// Duplicate is called when a message that is already held or done is received again.
 	Duplicate func(Duplicate)
 	// Started is called before each delivery.
 	Started func(Started)
-	// Settled is called after each delivery that tried its message.
+	// Settled is called after each delivery that attempted its message.
 	Settled func(Settled)
-	// Postponed is called instead of Settled if nothing was tried, or a throttled message is kept.
+	// Postponed is called instead of Settled if no attempt was made, or if a throttled message is kept.
 	Postponed func(Postponed)
 	// DeadLettered is called for each message sent to the dead-letter queue, successfully or not.
 	DeadLettered func(DeadLettered)
-	// Deleted is called after each call that deleted messages.
+	// Deleted is called after each queue call that deleted messages.
 	Deleted func(Deleted)
 	// DeleteFailed is called after each failed delete.
 	DeleteFailed func(DeleteFailed)
-	// Extended is called after each call that extended messages.
+	// Extended is called after each queue call that extended visibility timeouts.
 	Extended func(Extended)
 	// ChangeFailed is called after each failed visibility change.
 	ChangeFailed func(ChangeFailed)
-	// Returned is called after each call that returned unposted messages.
+	// Returned is called after each queue call that returned unposted messages.
 	Returned func(Returned)
-	// VisibilityExpired is called when the visibility of a held message ends.
+	// VisibilityExpired is called when the visibility timeout of a held message expires.
 	VisibilityExpired func(VisibilityExpired)
-	// Expired is called for each message deleted unposted, past its retention.
+	// Expired is called for each message deleted without being posted because it is past its retention.
 	Expired func(Expired)
-	// Filtered is called for each message deleted unposted by the filter.
+	// Filtered is called for each message deleted without being posted because the filter did not match it.
 	Filtered func(Filtered)
-	// GateChanged is called when receiving stops or resumes, or the reasons change.
+	// GateChanged is called when receiving stops or resumes, or when the reasons for not receiving change.
 	GateChanged func(GateChanged)
-	// Throttled is called when the target asks for a pause, or extends one.
+	// Throttled is called when the target requests a pause or extends one.
 	Throttled func(Throttled)
 	// Limited is called at the start and end of each limited period.
 	Limited func(Limited)
-	// Stalled is called after the process did not run for a while: stopped by a signal, suspended or starved.
+	// Stalled is called after a period in which the process did not run because it was stopped by a signal, suspended
+	// or starved of CPU time.
 	Stalled func(Stalled)
 }
 
-// Received is one answered receive.
+// Received is one receive call that the queue answered.
 type Received struct {
 	// Asked is the number of messages requested, Messages the number received.
 	Asked, Messages int
-	// LongestWait and TotalWait are the times since these messages were sent.
+	// LongestWait and TotalWait are the maximum and the sum of the times since the messages were sent.
 	LongestWait, TotalWait time.Duration
-	Duration               time.Duration // including the long poll
+	Duration               time.Duration // includes the long poll
 }
 
-// PollFailed is one failed receive.
+// PollFailed is one failed receive call.
 type PollFailed struct {
 	Err      error
-	Failures int // consecutive
-	// Permanent is true if the queue refused and an operator has to act. The worker keeps retrying slowly.
+	Failures int // consecutive failures
+	// Permanent is true if the queue rejected the call and an operator must act. The worker keeps retrying slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
@@ -71,8 +72,8 @@ type PollFailed struct {
 type Duplicate struct {
 	ID           string
 	ReceiveCount int
-	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" after a lost
-	// delete.
+	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering" or "deleting", or "done" if the worker
+	// gave up deleting the message.
 	Stage string
 }
 
@@ -80,11 +81,11 @@ type Duplicate struct {
 type Started struct {
 	ID, GroupID  string
 	ReceiveCount int
-	// Attempt is ReceiveCount without receives before a redrive, and without those that never reached the app, if
+	// Attempt is ReceiveCount minus the receives before a redrive and those whose messages never reached the app, if
 	// known.
 	Attempt int
-	Batch   int // messages in the delivery
-	// Wait is the time since sending, Held the time waiting for a slot.
+	Batch   int // number of messages in the delivery
+	// Wait is the time since the message was sent; Held is how long it waited for a slot.
 	Wait, Held time.Duration
 }
 
@@ -92,9 +93,9 @@ type Started struct {
 type Settled struct {
 	ID, GroupID           string
 	ReceiveCount, Attempt int
-	// ReceivesHere is the redrive policy's count of receives in this queue; 0 if unknown.
+	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
-	// These fields, and Unsent, come from the [queue.Result].
+	// The fields from here to Instruction, and Unsent, come from the [queue.Result].
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -102,42 +103,42 @@ type Settled struct {
 	Err              error
 	Excerpt, Process string
 	Instruction      queue.Instruction
-	Batch            int // messages in the delivery
-	// Wait is the time from sending to the start of the delivery, Held the time waiting for a slot.
+	Batch            int // number of messages in the delivery
+	// Wait is the time from sending to the start of the delivery; Held is how long the message waited for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message should become visible again; zero if done.
+	// NextRetry is when the message is expected to become visible again; zero if it is done.
 	NextRetry time.Time
-	// Late is true if the receipt had lapsed, so another worker may hold the message.
+	// Late is true if the visibility timeout had expired, so that another worker may hold the message.
 	Late    bool
-	Aborted bool // cancelled by the end of Run
+	Aborted bool // cancelled because Run was ending
 	Unsent  bool
-	// DeadLettering is true if the message is now sent to the dead-letter queue.
+	// DeadLettering is true if the message is being sent to the dead-letter queue.
 	DeadLettering bool
 }
 
 // DeadLettered is one message sent to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
-	Reason      string            // of the failure
-	Instruction queue.Instruction // NoInstruction after the last receive
+	Reason      string            // reason of the failure
+	Instruction queue.Instruction // NoInstruction if dead-lettered after the last receive
 	// Err is why the dead-letter queue did not accept the message; nil on success.
 	Err error
 }
 
-// Postponed is one delivery that tried nothing.
+// Postponed is one delivery that made no attempt.
 type Postponed struct {
 	ID, GroupID string
-	Reason      string // of the delivery
-	Kept        bool   // false if returned to the queue
-	// For is the time until the next delivery; 0 if returned or waiting for its FIFO group.
+	Reason      string // reason given by the delivery
+	Kept        bool   // false if the message was returned to the queue
+	// For is the time until the next delivery; 0 if the message was returned or waits for its FIFO group.
 	For time.Duration
-	// Throttled is true if the target refused for now, with Status if it responded.
+	// Throttled is true if the target throttled the delivery. Status is the HTTP status, if it responded.
 	Throttled bool
 	Status    int
-	Duration  time.Duration // of the delivery
+	Duration  time.Duration // duration of the delivery
 }
 
-// Deleted is one call that deleted messages.
+// Deleted is one queue call that deleted messages.
 type Deleted struct {
 	Messages int
 	Duration time.Duration
@@ -147,13 +148,13 @@ type Deleted struct {
 type DeleteFailed struct {
 	ID  string
 	Err error
-	// Final is true if the delete is not retried. The success is remembered.
+	// Final is true if the delete is not retried. The worker remembers that the message was processed.
 	Final bool
-	// DeadLetter is true if the message was dead-lettered. It may arrive there twice.
+	// DeadLetter is true if the message was already sent to the dead-letter queue, where it may arrive twice.
 	DeadLetter bool
 }
 
-// Extended is one call that extended messages.
+// Extended is one queue call that extended visibility timeouts.
 type Extended struct {
 	Messages int
 	Duration time.Duration
@@ -162,19 +163,19 @@ type Extended struct {
 // ChangeFailed is one visibility change that was not confirmed.
 type ChangeFailed struct {
 	ID   string
-	Kind string // "extend", "retry" (the delay after a failure) or "give back"
+	Kind string // "extend", "retry" (the delay after a failure) or "give back" (a return to the queue)
 	Err  error
 	// Final is true if the change is not retried.
 	Final bool
 }
 
-// Returned is one call that returned unposted messages.
+// Returned is one queue call that returned unposted messages.
 type Returned struct{ Messages int }
 
-// VisibilityExpired is one receipt that expired while held.
+// VisibilityExpired is one visibility timeout that expired while the worker held the message.
 type VisibilityExpired struct {
 	ID string
-	// InWork is true if the message was being delivered. Otherwise it is dropped unposted.
+	// InWork is true if the message was being delivered. Otherwise the worker drops it without posting it.
 	InWork bool
 }
 
@@ -191,33 +192,33 @@ type Filtered struct {
 	ReceiveCount int
 }
 
-// GateChanged is a change of the reasons for not receiving.
+// GateChanged is a change in the reasons for not receiving.
 type GateChanged struct {
-	Open    bool // no reasons are left
+	Open    bool // true if there are no reasons left
 	Reasons []Reason
 }
 
-// Throttled is one pause that the target asked for.
+// Throttled is one pause that the target requested.
 type Throttled struct {
-	For         time.Duration // time without receives and deliveries
-	Reason      string        // of the delivery
+	For         time.Duration // how long receives and deliveries are paused
+	Reason      string        // reason given by the delivery
 	Consecutive int           // pauses since the target last accepted a message
 }
 
-// Limited is the start or end of a period in which a [Limiter] refuses. Refusals less than a second apart belong
-// together.
+// Limited is the start or end of a period in which a [Limiter] refuses deliveries. Refusals less than a second apart
+// belong to the same period.
 type Limited struct {
-	Reason string        // the limiter's
-	Over   bool          // at the end
-	For    time.Duration // duration, at the end
+	Reason string        // reason given by the limiter
+	Over   bool          // true at the end of the period
+	For    time.Duration // length of the period, set at its end
 }
 
 // Stalled is a period in which the process did not run.
 type Stalled struct {
-	For time.Duration // by the monotonic or the wall clock, whichever gap is longer
+	For time.Duration // measured by the monotonic or the wall clock, whichever shows the longer gap
 }
 
-// JoinEvents returns listeners that call the listeners of all arguments in order.
+// JoinEvents returns an Events whose listeners call those of all arguments in order.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {
@@ -257,7 +258,7 @@ func both[E any](f, g func(E)) func(E) {
 // Block is a kind of reason for not receiving.
 type Block string
 
-// Several blocks may exist at once.
+// A worker may have several blocks at the same time.
 const (
 	// Paused means that [Worker.Pause] was called.
 	Paused Block = "paused"
@@ -265,19 +266,21 @@ const (
 	NotReady Block = "not ready"
 	// AppDown means that the app refuses connections. It is probed until it responds.
 	AppDown Block = "app down"
-	// DeleteRefused means that the queue permanently refuses deletes. Receiving would run messages again and again.
+	// DeleteRefused means that the queue permanently rejects deletes. If the worker kept receiving, it would process
+	// the same messages again and again.
 	DeleteRefused Block = "delete refused"
-	// Throttling means that the target asked for a pause. The gate opens by itself when it ends.
+	// Throttling means that the target requested a pause. The gate opens when the pause ends.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen means that the limiter's circuit breaker is open. It does not close the gate, so held messages wait.
+	// BreakerOpen means that the limiter's circuit breaker is open. It does not close the gate, so the worker keeps
+	// its messages.
 	BreakerOpen Block = "breaker"
 )
 
 // Reason is one reason for not receiving.
 type Reason struct {
 	Block Block
-	Text  string // human-readable
+	Text  string
 	Since time.Time
 }

@@ -30,7 +30,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 					entries += c.Entries
 				}
 			}
-			// Every half minute for an hour, all eight in one call.
+			// Every half minute for an hour, all eight messages are extended in one call.
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
@@ -50,7 +50,7 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		name     string
 		h        held
 		age      time.Duration
-		received time.Duration // age of the receipt
+		received time.Duration // time since the receive
 		want     time.Duration
 	}{
 		{"in work, young", held{stage: posting}, 29 * time.Second, 0, 0},
@@ -81,7 +81,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// The queue returned it to this worker again, which did not post it.
+		// The queue delivered the message to this worker again, which did not post it.
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}
@@ -94,14 +94,14 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 	})
 }
 
-// The delivery fails while an extension is in flight; the delay must follow it.
+// The delivery fails while an extension is in flight; the retry delay must be sent after it.
 func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		fake.Fail(queuetest.FakeChangeVisibility, queuetest.FakeFault{Latency: 10 * time.Second})
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
-			sleep(ctx, 39*time.Second) // the extension was sent at 30 s and arrives at 40 s
+			sleep(ctx, 39*time.Second) // the extension, sent at 30 s, arrives at 40 s
 			return failed(ctx, m)
 		}}
 		r := start(t, fake, app, &Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
@@ -142,8 +142,8 @@ func TestFailedExtensionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The queue rejects the receipt. The delivery continues, and the visibility is not changed any more, because another
-// worker may hold the message.
+// The queue rejects the receipt handle. The delivery continues, but the visibility timeout is no longer changed,
+// because another worker may hold the message.
 func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestFailedMessageWaitsOutItsVisibilityByDefault(t *testing.T) {
 	})
 }
 
-// A delay that was perhaps applied is not sent again if it could affect a receive by another worker.
+// A retry delay that may have been applied is not sent again if it could affect another worker's receive.
 func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

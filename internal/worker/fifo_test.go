@@ -13,7 +13,8 @@ import (
 	"tendril/queuetest"
 )
 
-// inOrder checks that each group's successes are in send order, and that deliveries of a group do not overlap.
+// inOrder checks that each group's messages are processed in the order sent, and that deliveries of a group do not
+// overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -66,7 +67,7 @@ func TestFIFOGroupGoesOneByOne(t *testing.T) {
 	})
 }
 
-// Ten messages of one group take one slot.
+// Ten messages of one group use only one slot.
 func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,8 @@ func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
 	})
 }
 
-// Messages waiting behind a long delivery stay hidden, and start with most of their visibility left.
+// Messages that wait behind a long delivery stay invisible, and are delivered with most of their visibility timeout
+// left.
 func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +177,7 @@ func TestFIFOUnderFailures(t *testing.T) {
 				defer mu.Unlock()
 				return random.Float64() < p
 			}
-			most := []int{0, 4}[seed%2] // some are then dead-lettered
+			most := []int{0, 4}[seed%2] // with 4, some messages are dead-lettered
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: most, Latency: 5 * time.Millisecond})
 			trouble := func(c queuetest.FakeCall) queuetest.FakeFault {
 				if c.Action != queuetest.FakeSend && chance(0.1) {
@@ -211,7 +213,8 @@ func TestFIFOUnderFailures(t *testing.T) {
 	}
 }
 
-// Between two messages of a group the slot is kept for the next one: no message is received that could not start.
+// Between two messages of a group, the slot is kept for the next one: the worker receives no message that could not
+// start.
 func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +249,7 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// failing returns an app that fails messages with the given bodies.
+// failing returns an app that fails the messages with the given bodies.
 func failing(bodies ...string) func(context.Context, *queue.Message) queue.Result {
 	return func(ctx context.Context, m *queue.Message) queue.Result {
 		sleep(ctx, 100*time.Millisecond)
@@ -257,7 +260,7 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	}
 }
 
-// If the queue does not count returns, a failing message costs those behind it nothing.
+// If the queue does not count returns, a failing message does not use up receives of the messages behind it.
 func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -287,8 +290,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// If it does, messages received as often continue behind a dead message, because they would otherwise never be
-// posted.
+// If returns count as receives, messages that were received as often as a dead message are delivered after it,
+// because they would otherwise never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -306,7 +309,7 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 				posts := app.byID()[id]
 				want := map[int]int{1: 3, 4: 1}[i]
 				if evt == nil && i == 4 {
-					want = 2 // the first message fails again when all receives from before its failure have ended
+					want = 2 // the first message fails again after all receives opened before its failure have ended
 				}
 				if len(posts) != max(want, 1) {
 					t.Errorf("message %d: posts %+v, want %d", i, posts, want)
@@ -317,8 +320,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// If returned messages count as received, those behind a failing message are not received along with it: they keep
-// all attempts but one. Several workers may cost a few more, but no message is dead-lettered unposted.
+// If returns count as receives, messages behind a failing one are not received with it, so that they lose at most one
+// attempt. With several workers, they may lose a few more, but none is dead-lettered without being posted.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

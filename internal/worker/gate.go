@@ -7,7 +7,7 @@ import (
 
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
-// gate holds the reasons for not receiving; it is open without any.
+// gate holds the reasons for not receiving. It is open if there are none.
 type gate struct {
 	core    *core
 	reasons []Reason
@@ -21,7 +21,7 @@ func (g *gate) index(b Block) int {
 
 func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
-// keeping reports whether unposted messages are kept: the gate is open, or will open when throttling ends.
+// keeping reports whether unposted messages are kept: the gate is open, or closed only by throttling.
 func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 
 func (g *gate) close(b Block, text string, since time.Time) {

@@ -43,7 +43,8 @@ func TestNothingIsReceivedBeforeTheAppAnswers(t *testing.T) {
 	})
 }
 
-// TestGateMayOpenBeforeRun covers queues that share a target: they open together, perhaps before some of them run.
+// TestGateMayOpenBeforeRun covers queues that share a target: their gates open together, perhaps before some of their
+// workers run.
 func TestGateMayOpenBeforeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func hasBlock(reasons []Reason, block Block) bool {
 	return false
 }
 
-// An outage of ten minutes with a deep backlog costs only the receives at its start, and dead-letters nothing.
+// An outage of ten minutes with a large backlog uses up only the receives at its start, and dead-letters no message.
 func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 		atOutage := r.w.Status().Counts
 		after(10 * time.Minute)
 		s := r.w.Status()
-		// In flight, prefetched and being received when the outage started.
+		// These messages were in flight, prefetched or being received when the outage started.
 		if burnt := s.Counts.Received - atOutage.Received; burnt > 3*c+10 {
 			t.Errorf("%d receives during the outage", burnt)
 		}
@@ -154,7 +155,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	})
 }
 
-// slowStart checks that deliveries resume after an outage with one at a time, plus one per response.
+// slowStart checks that after an outage deliveries resume one at a time, with one more after each response.
 func slowStart(t *testing.T, posts []post, healed time.Time, c int) {
 	t.Helper()
 	answered := 0
@@ -189,13 +190,13 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 			slow = false
 			mu.Unlock()
 			if wait {
-				sleep(ctx, 5*time.Second) // connecting hangs until its timeout
+				sleep(ctx, 5*time.Second) // connecting hangs until it times out
 			}
 			return queue.Result{Outcome: queue.Unreached, Reason: "connect timeout"}
 		}}
 		r := start(t, queuetest.NewFake(nil), app, &Options{Concurrency: 2})
 		r.send(2, "")
-		after(time.Second) // the second one closed the gate, the prober opened it
+		after(time.Second) // the second message closed the gate, and the prober opened it
 		app.mu.Lock()
 		app.handle = nil
 		app.mu.Unlock()
@@ -210,8 +211,8 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// The app accepts connections from probes but not from deliveries. Each attempt costs a receive, so there must be
-// few.
+// The app accepts connections from probes but not from deliveries. Each attempt uses up a receive, so there must be
+// only a few.
 func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestPauseAndResume(t *testing.T) {
 		after(time.Second)
 		r.send(20, "")
 		after(time.Minute)
-		r.once(2) // deliveries in flight were finished
+		r.once(2) // deliveries in flight have finished
 		s := r.w.Status()
 		if s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Paused ||
 			s.Reasons[0].Text != "maintenance until noon" {
@@ -264,7 +265,8 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// A receive in flight when the gate closes may bring messages. They are returned unposted, once no receive is open.
+// A receive in flight when the gate closes may still return messages. They are returned without being posted once all
+// receives have ended.
 func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +274,7 @@ func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 		send(t, fake, 1000, "")
 		app := &testApp{handle: done(5 * time.Millisecond)}
 		r := start(t, fake, app, &Options{Concurrency: 10})
-		after(475 * time.Millisecond) // some answers are on their way
+		after(475 * time.Millisecond) // some responses are in transit
 		open := r.w.Status().Polls
 		if open < 2 {
 			t.Fatalf("%d receives open: the test shows nothing", open)

@@ -26,14 +26,14 @@ type post struct {
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is the visibility left at the start.
+	// left is how much of the visibility timeout was left at the start.
 	left time.Duration
 }
 
-// testApp is a Deliverer that calls a function; nil responds with 200 at once.
+// testApp is a Deliverer that calls handle. If handle is nil, it returns status 200 immediately.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
-	fake   *queuetest.Fake // to read the remaining visibility; may be nil
+	fake   *queuetest.Fake // used to read the remaining visibility timeout; may be nil
 
 	mu      sync.Mutex
 	down    bool
@@ -42,8 +42,8 @@ type testApp struct {
 	now     map[string]int // running deliveries by ID
 	working int
 	most    int
-	asks    int // deliveries that tried nothing
-	twice   int // deliveries that started while another of the same ID ran
+	asks    int // deliveries that made no attempt
+	twice   int // deliveries that started while the same message was being delivered
 }
 
 func done(d time.Duration) func(context.Context, *queue.Message) queue.Result {
@@ -121,7 +121,7 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// byID returns the deliveries of a message in the order of their ends.
+// byID returns the deliveries of each message in the order in which they ended.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {
@@ -130,7 +130,7 @@ func (a *testApp) byID() map[string][]post {
 	return m
 }
 
-// harness is a running worker with a fake queue and an app.
+// harness contains a running worker, its fake queue and its app.
 type harness struct {
 	t     *testing.T
 	fake  *queuetest.Fake
@@ -141,7 +141,7 @@ type harness struct {
 	ended chan error
 }
 
-// start runs a worker; the test ends it with stop or wait.
+// start starts a worker. The test must end it with stop or wait.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
@@ -161,7 +161,7 @@ func (r *harness) run() {
 	go func() { r.ended <- r.w.Run(receive, work) }()
 }
 
-// stop drains the worker, which must succeed.
+// stop drains the worker and fails the test if that fails.
 func (r *harness) stop() {
 	r.t.Helper()
 	r.drain()
@@ -200,7 +200,7 @@ func send(t *testing.T, fake *queuetest.Fake, n int, group string) []string {
 	return ids
 }
 
-// place checks how many messages are in a given place of the queue.
+// place checks the number of messages in a given state of the queue.
 func (r *harness) place(place queuetest.FakePlace, want int) {
 	r.t.Helper()
 	if got := r.fake.Count(place); got != want {
@@ -208,7 +208,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after advances the virtual time and waits until everything has settled.
+// after advances the virtual time by d and waits until all goroutines are blocked.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -216,7 +216,7 @@ func after(d time.Duration) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sleep waits for d and returns false if ctx ended first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

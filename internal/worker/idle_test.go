@@ -10,7 +10,7 @@ import (
 	"tendril/queuetest"
 )
 
-// probedApp is a testApp with slow probes.
+// probedApp is a testApp whose probes are slow.
 type probedApp struct {
 	*testApp
 	takes time.Duration
@@ -24,7 +24,7 @@ func (a *probedApp) Probe(ctx context.Context) error {
 	return err
 }
 
-// An outage of an idle app is detected soon, even without messages.
+// The outage of an idle app is detected soon, even without messages.
 func TestGateClosesWhenAnIdleAppGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -79,7 +79,7 @@ func TestAppThatAnswersDeliveriesIsNotProbed(t *testing.T) {
 		app := &testApp{handle: done(time.Minute)}
 		r := start(t, queuetest.NewFake(nil), app, &Options{ProbeIdle: 10 * time.Second})
 		after(time.Second)
-		for range 30 { // one delivery at a time, with short pauses
+		for range 30 { // one delivery at a time, with pauses in between
 			r.send(1, "")
 			after(65 * time.Second)
 		}
@@ -115,8 +115,8 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	})
 }
 
-// A message that could not be sent because the connection was refused waits only for the app. It costs no receive if
-// the queue does not count returns.
+// A message that was not sent because the connection was refused is delivered when the app is back. It uses up no
+// receive if the queue does not count returns.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {
@@ -151,7 +151,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	}
 }
 
-// An app that passes probes but accepts no deliveries must not use up a message's receives within a minute.
+// An app that passes probes but accepts no deliveries must not use up all receives of a message within a minute.
 func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,12 @@ type inventory struct {
 	ready    readyList
 	deferred deferredHeap
 
-	bytes       int // of all held messages
+	bytes       int // total size of all held messages
 	turning     int // FIFO groups about to start their next message
-	unconfirmed int // messages in stage deleting
+	unconfirmed int // number of messages in stage deleting
 
-	done     memory[struct{}] // without a confirmed delete, by message ID
-	unposted memory[int]      // unposted receives, by life
+	done     memory[struct{}] // processed messages without a confirmed delete, by message ID
+	unposted memory[int]      // number of receives that were never posted, by the key that life returns
 }
 
 func newInventory(c *core) *inventory {
@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns the end of a batch window that begins with h, while h may still start.
+// windowEnd returns the end of the batch window that starts with h. It is early enough for h to be delivered.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
 }
@@ -63,7 +63,8 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
-// countUnposted records a receive that never reached the app. counted is whether the queue counted it.
+// countUnposted records a receive whose message never reached the app. counted tells whether the queue counted the
+// receive.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -74,17 +75,17 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 }
 
 type failingGroup struct {
-	until time.Time // possible time of its next receive
-	// urgent is set if messages behind it may have used half of their receives.
+	until time.Time // when the group is forgotten
+	// urgent is set if the failed message, and perhaps those behind it, have used half of their receives.
 	urgent bool
 }
 
-// rememberFailing is how long failing groups are remembered, in visibility timeouts: another worker may receive them
-// meanwhile.
+// rememberFailing is how long a failing group is remembered, as a multiple of the visibility timeout. Another worker
+// may receive the group in the meantime.
 const rememberFailing = 4
 
-// groupFailed records that the first message of a FIFO group will be received again. If returns count as receives, the
-// messages behind it should not come along.
+// groupFailed records that the first message of a FIFO group will be received again. If returning a message counts as
+// a receive, the messages behind it should not be received with it.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -94,8 +95,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether to receive single messages, so that none comes along behind a failing one. While the
-// queue is full, that would take ten times as many calls, so only urgent groups count.
+// oneAtATime reports whether to receive single messages, so that a failing message is not received together with
+// those behind it. With a large backlog that would take ten times as many calls, so only urgent groups count then.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -108,7 +109,7 @@ func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	return found
 }
 
-// readyList is a FIFO of messages that may start.
+// readyList is a FIFO queue of messages that may start.
 type readyList struct {
 	list  []*held
 	head  int
@@ -148,11 +149,11 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory keeps the most recent values, up to bound.
+// memory is a map of at most bound entries. When it is full, it drops the oldest.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
-	order  []string // oldest first; may include deleted names
+	order  []string // oldest first; may include deleted keys
 }
 
 const remembered = 10000
@@ -195,7 +196,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup removes a settled message from its group, which may start the next one.
+// leaveGroup removes a settled message from its group. If it was the last active one, the next message becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -217,8 +218,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message from its group and returns those behind it: the queue will deliver them again
-// in order.
+// disband removes an unfinished message from its group and returns the messages behind it, which the queue will
+// deliver again in order.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -260,34 +261,35 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether this is the last receive before the queue dead-letters the message. Redriven messages
-// may count earlier receives too.
+// lastReceive reports whether the queue will dead-letter the message if this receive fails. It is false for redriven
+// messages, whose count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
 
-// Default and limits of a postponement.
+// Default and limits of the delay of a postponed message.
 const (
 	postponeUsual    = 100 * time.Millisecond
 	postponeShortest = 10 * time.Millisecond
 	postponeLongest  = time.Minute
 )
 
-// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. The youngest are
-// returned beyond that, but hidden for surplusPause so that the queue does not return them at once.
+// Limits for postponed messages: their number, and the size of their bodies as a multiple of PrefetchBytes. Beyond
+// these, the message postponed last is returned, but stays invisible for surplusPause so that the queue does not
+// deliver it again immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
 	surplusPause      = postponeLongest
 )
 
-// deferredHeap is a heap of postponed messages by their next attempt.
+// deferredHeap is a heap of postponed messages, ordered by the time of their next attempt.
 type deferredHeap struct {
 	list  []*held
 	bytes int
 }
 
-// The methods of [heap.Interface] also maintain each message's place.
+// Len and the other methods of [heap.Interface] also maintain each message's heap index.
 func (d *deferredHeap) Len() int           { return len(d.list) }
 func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
 
@@ -319,7 +321,7 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].again
 }
 
-// youngest returns the message postponed last.
+// youngest returns the message that was postponed most recently.
 func (d *deferredHeap) youngest() *held {
 	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }

@@ -8,36 +8,37 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is how long a limited period lasts after its last refusal, so that a rate limit does not report
-	// every refusal.
+	// limitedCalm is how long a limited period lasts after its last refusal, so that not every refusal of a rate
+	// limit is reported.
 	limitedCalm = time.Second
-	// breakerReason means that no message can start. Other reasons change with each message.
+	// breakerReason is the limiter's reason while its circuit breaker is open.
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is shared by the workers of a pool, so that the pool's order decides rather than the order of calls.
+// sharedLimiter is shared by the workers of a pool, so that the pool's order rather than the order of calls decides
+// which worker proceeds.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal nothing starts before askAt, or before the next delivery ends if onDone is set.
+	// After a refusal, no delivery starts before askAt or, if onDone is set, before another delivery ends.
 	askAt  time.Time
 	onDone bool
-	// changes counts events that invalidate an answer of Room.
+	// changes counts the calls that invalidate an earlier result of Room.
 	changes int
 }
 
-// limiterState is a worker's view of its limiter; nil without one.
+// limiterState is a worker's state for its limiter; it is nil without a limiter.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core
 	pace   *pace
 
-	// limiting is set during a period of refusals, which ends if none follows before calmAt.
+	// limiting is set during a period of refusals, which ends if there are none until calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
 	periods              int64
 
-	// Latest answer of Room, valid while roomSince equals shared.changes:
+	// These fields cache the latest result of Room, which is valid while roomSince equals shared.changes.
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int
@@ -53,7 +54,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages and returns their number, 0 if refused.
+// acquire requests a permit for up to n messages. It returns the permit and the number of messages, or 0 if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -66,7 +67,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		// Without a wait, ask when a delivery ends.
+		// If the limiter gives no wait time, ask again when a delivery ends.
 		if l.shared.onDone = wait <= 0; l.shared.onDone {
 			wait = askLimiterAgain
 		}
@@ -88,10 +89,10 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is far enough to receive in tens from 40 messages per second on.
+// limiterAhead is how far ahead room looks. At 40 messages per second, that is enough to receive full batches of ten.
 const limiterAhead = 250 * time.Millisecond
 
-// room returns how many deliveries may start soon, for all queues.
+// room returns how many deliveries can start soon, for all queues together.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch

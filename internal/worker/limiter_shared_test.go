@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter is an open breaker that allows one trial after each pause, and closes after a success.
+// trialLimiter is a limiter with an open breaker, which allows one trial after each pause and closes after a success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -75,7 +75,7 @@ func equalWeights(n int) []*Options {
 	return weights(w...)
 }
 
-// cost returns the total and the maximum receive count of the given messages.
+// cost returns the total and the largest receive count of the given messages.
 func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)
@@ -84,8 +84,8 @@ func cost(r *harness, ids []string) (all, most int) {
 	return all, most
 }
 
-// Messages without room in the limiter stay in the queue, however many queues share it, because a receive without a
-// delivery counts against its message.
+// Messages that the limiter has no room for stay in the queue, even if several queues share it, because a receive
+// without a delivery would count.
 func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	t.Parallel()
 	slow := func() Limiter { return &testLimiter{rate: 0.1, burst: 1} }
@@ -94,7 +94,7 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 		name    string
 		limiter func() Limiter
 		opts    []*Options
-		early   bool // sent before the start
+		early   bool // sent before the workers start
 		app     func(context.Context, *queue.Message) queue.Result
 		latency time.Duration
 	}{
@@ -148,7 +148,8 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	}
 }
 
-// If a limiter has room for one, idle queues have one receive each, and new messages are delivered at once.
+// If the limiter has room for one delivery, each idle queue keeps one receive open, and new messages are delivered
+// immediately.
 func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]*Options{"weighted": equalWeights(15), "strict": weights(make([]int, 15)...)} {
@@ -177,7 +178,7 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	}
 }
 
-// The order of the queues decides who uses a tight shared limiter, even if others had messages first.
+// In strict order, the higher queue uses the room of a shared limiter, even if others had messages first.
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

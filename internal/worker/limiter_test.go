@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// testLimiter enforces a rate, a concurrency and a breaker; zero values disable them.
+// testLimiter enforces a rate, a concurrency and a breaker, each of which is disabled by its zero value.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64
@@ -26,7 +26,7 @@ type testLimiter struct {
 	most    int
 	begun   []time.Time
 	done    int
-	asked   int // calls of Acquire
+	asked   int // number of calls of Acquire
 }
 
 func (l *testLimiter) refill(now time.Time) {
@@ -88,7 +88,7 @@ func (l *testLimiter) Room(now time.Time, d time.Duration) (room int, reason str
 	return max(room, 0), reason
 }
 
-// ended returns the numbers of allowed and of ended deliveries.
+// ended returns the number of started deliveries, of ended ones, and of calls of Acquire.
 func (l *testLimiter) ended() (begun, done, asked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *testLimiter) set(f func()) {
 	f()
 }
 
-// limits returns listeners that record limiting events.
+// limits records Limited events.
 type limits struct {
 	mu     sync.Mutex
 	events []Limited
@@ -119,9 +119,9 @@ func (l *limits) all() []Limited {
 	return append([]Limited(nil), l.events...)
 }
 
-// scripted answers Acquire from a list.
+// scripted is a limiter that answers Acquire from a list.
 type scripted struct {
-	waits []time.Duration // -1 allows
+	waits []time.Duration // -1 allows the delivery
 	room  int
 }
 
@@ -159,14 +159,14 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(0, 1)
 	step(100, 0)
-	step(599, 0) // not asked again before that
+	step(599, 0) // the limiter is not asked before 600 ms
 	step(600, 1)
-	step(700, 0) // until the next delivery ends
+	step(700, 0) // waits until the next delivery ends
 	step(750, 0)
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // none ended: asked again after a while
+	step(901, 0) // no delivery has ended, so the limiter is asked again after a while
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}
@@ -178,7 +178,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // unlocking reports events
+	_ = b.limiting // an access while the lock is held; unlocking reports events
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
@@ -232,7 +232,7 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// Deliveries that start in a quarter of a second, and during a receive of 5 ms.
+			// The limit allows the deliveries of a quarter of a second plus those during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d in hand", rate, most)
 			}
@@ -246,7 +246,7 @@ func TestRateLimiter(t *testing.T) {
 				t.Errorf("rate %v: events %+v, counts %+v", rate, events.all(), c)
 			}
 			r.stop()
-			for i := range l.begun { // in any second at most two seconds' worth
+			for i := range l.begun { // at most two seconds' worth of deliveries start in any second
 				if j := i + int(2*rate) + 1; j < len(l.begun) && l.begun[j].Sub(l.begun[i]) < time.Second {
 					t.Fatalf("rate %v: %d deliveries began within %v", rate, j-i+1, l.begun[j].Sub(l.begun[i]))
 				}
@@ -325,7 +325,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 	})
 }
 
-// All queues of a target with an open breaker report it, whatever held back their messages before.
+// All queues of a target whose breaker is open report it, regardless of what blocked their messages before.
 func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -407,7 +407,7 @@ func TestTwoLimitersInAPool(t *testing.T) {
 	})
 }
 
-// A shared limiter's capacity is divided like the slots.
+// The capacity of a shared limiter is divided like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -438,7 +438,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 				}
 				shares := c.shares(1500)
 				for i, want := range []int{750, 500, 250} {
-					if got := shares[string(rune('a'+i))]; got < want-75 || got > want+75 { // 5 points
+					if got := shares[string(rune('a'+i))]; got < want-75 || got > want+75 { // 5 % of 1500
 						t.Errorf("queue %c got %d of 1500, want %d", 'a'+i, got, want)
 					}
 				}
@@ -461,7 +461,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 	}
 }
 
-// A rate smaller than a batch allows batches in parts.
+// If the rate allows less than a batch, the batch is delivered in parts.
 func TestLimiterCutsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

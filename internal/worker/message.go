@@ -10,12 +10,12 @@ import (
 type stage uint8
 
 const (
-	waiting stage = iota // behind another message of its FIFO group
+	waiting stage = iota // waits behind another message of its FIFO group
 	ready
 	posting
-	postponed     // untried; will be delivered again
-	deadLettering // not yet accepted by the dead-letter queue
-	deleting      // not confirmed yet
+	postponed     // not attempted; will be delivered again
+	deadLettering // not accepted by the dead-letter queue yet
+	deleting      // delete not confirmed yet
 	gone          // settled, returned or dropped
 )
 
@@ -30,42 +30,45 @@ type held struct {
 	stage stage
 
 	receipt string
-	// receivedAt and arrivedAt are the earliest and latest time of the receive. hiddenFrom and hiddenUntil bound the
-	// current visibility timeout.
+	// receivedAt and arrivedAt are the earliest and latest possible time of the receive. hiddenFrom and hiddenUntil
+	// are the start and end of the current visibility timeout.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
-	// changing is set while a visibility change is pending or in flight; following is the next one.
+	// changing is set while a visibility change is pending or in flight; following is the change to send after it.
 	following *pending
 	changing  bool
-	// lapsed is set when the visibility has ended.
+	// lapsed is set once the visibility timeout has expired.
 	lapsed bool
-	// extended is set when an extension was sent, so the queue may hide the message longer than its receive asked.
+	// extended is set once an extension was sent, so that the message may stay invisible longer than the receive
+	// requested.
 	extended  bool
 	isExpired bool // past its retention
 
-	// receives is the receive count, receivesHere only since the message arrived in this queue; 0 if unknown.
+	// receives is the receive count, receivesHere the count since the message arrived in this queue; 0 if unknown.
 	receives, receivesHere int
-	// attempt is receivesHere without receives that never reached the app.
+	// attempt is receivesHere minus the receives whose messages never reached the app.
 	attempt int
 	readyAt time.Time
-	// postponedAt is the first time; again is when it becomes ready, place its heap index.
+	// postponedAt is when the message was first postponed, again when it becomes ready, and place its index in the
+	// heap.
 	postponedAt, again time.Time
 	place              int
 
-	// Latest delivery:
+	// The fields below describe the latest delivery.
 	startedAt time.Time
 	waited    time.Duration // from SentAt to startedAt
-	// permit is held by the first message of a batch. self is a batch of one.
+	// permit is set on the first message of a batch. self is a batch that contains only this message.
 	permit uint64
 	self   [1]*held
-	// throttled is set if the target refused the message, last if this is its last receive, dead if it failed then.
+	// throttled is set if the target throttled the message, last if this is its last receive, dead if the last
+	// receive failed.
 	throttled, last, dead bool
-	// letter is for the dead-letter queue, by instruction or after the last receive.
+	// letter is sent to the dead-letter queue.
 	letter      *queue.DeadLetter
 	instruction queue.Instruction
 }
 
-// received records a receive. Some queues do not report Attempt for redriven messages.
+// received records that the message was received. Some queues do not report Attempt for redriven messages.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -85,25 +88,25 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift corrects times after a suspend, during which the queue's clock kept running.
+// shift corrects the times after a suspend, because the queue's clock kept running.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// left returns the longest possible extension.
+// left returns the longest visibility timeout that can still be set.
 func (h *held) left(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent reports whether no extension can leave half a visibility timeout, the minimum to start a delivery.
+// spent reports whether no extension can leave half a visibility timeout, which a delivery needs to start.
 func (h *held) spent(visibility time.Duration, now time.Time) bool {
 	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
 }
 
-// extension returns the new visibility, or 0 if none is due. Messages in flight are extended after half of it,
-// waiting ones after a third, so that more than half is left when their turn comes.
+// extension returns the visibility timeout to set, or 0 if no extension is due. Messages in flight are extended after
+// half of it, waiting ones after a third, so that they have more than half left when their turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -122,8 +125,8 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	return v
 }
 
-// stale reports whether a message waited too long for a slot. Returning it ensures that deliveries start with more
-// than half of the visibility left.
+// stale reports whether a message has waited too long for a slot. Such messages are returned, so that deliveries
+// start with more than half of the visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(o.VisibilityTimeout*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= o.VisibilityTimeout/2
@@ -137,7 +140,8 @@ func (h *held) size() int {
 	return n
 }
 
-// life identifies a message in its current queue, because a redrive resets the receive count.
+// life returns a key for a message in its current queue. The message ID is not enough, because a redrive resets the
+// receive count.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -145,11 +149,12 @@ func life(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group holds the messages of one FIFO message group. All come from one receive: a queue holds back groups in flight.
+// group holds the messages of one FIFO message group. They all come from one receive, because a queue does not
+// deliver a group that is in flight.
 type group struct {
 	id       string
-	active   int // neither waiting nor settled: one message or one batch
-	deleting int // part of active
+	active   int // number of messages that are neither waiting nor settled: one message or one batch
+	deleting int // number of active messages being deleted
 	waiting  []*held
 	// turning is set while all active messages are being deleted and others wait.
 	turning bool
@@ -174,12 +179,13 @@ type pending struct {
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // set when sent, unless an extension
-	at         time.Time     // when the message becomes visible; zero for now
-	until      time.Time     // the entry is useless afterwards
+	visibility time.Duration // set in advance for extensions, otherwise when sent
+	at         time.Time     // when the message becomes visible; zero means now
+	until      time.Time     // the entry has no effect after this time
 }
 
-// isWanted reports whether a delete is still needed: neither confirmed nor superseded by a newer receipt.
+// isWanted reports whether a delete is still needed: it has not been confirmed, and the message has not been received
+// again.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
 func (p *pending) nextTry(now time.Time, random float64) time.Time {

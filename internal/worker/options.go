@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// Defaults of [Options], from Elastic Beanstalk workers if possible.
+// Defaults of [Options]. They match Elastic Beanstalk worker environments where possible.
 const (
 	defaultConcurrency       = 50
 	maxConcurrency           = 1000
@@ -22,61 +22,65 @@ const (
 	maxWeight                = 1000000
 )
 
-// Options configure a [Worker]. The zero value and a nil *Options are valid. Values out of range are moved to the
-// nearest bound.
+// Options configure a [Worker]. The zero value and a nil *Options are valid. Values out of range are clamped.
 type Options struct {
-	Name string // for [Status]; usually the queue's name
+	Name string // shown in [Status]; usually the queue's name
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
-	// VisibilityTimeout applies to receives and extensions, 1 s to 12 h; 0 means 300 s, negative 1 s.
+	// VisibilityTimeout is set by receives and extensions, 1 s to 12 h; 0 means 300 s, negative values 1 s.
 	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout is how long a message stays hidden after a failure, 0 to 12 h. Nil means for the rest of
-	// the visibility timeout of its receive.
+	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h. Nil means for the rest
+	// of the visibility timeout that its receive set.
 	ErrorVisibilityTimeout *time.Duration
-	// Backoff replaces ErrorVisibilityTimeout by a delay that grows with the attempts.
+	// Backoff replaces ErrorVisibilityTimeout with a delay that grows with the number of attempts.
 	Backoff Backoff
-	// RespectRetryAfter prefers the app's Retry-After to Backoff and ErrorVisibilityTimeout.
+	// RespectRetryAfter makes the app's Retry-After take precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is counted from a message's first receive: older messages are not retried but deleted. 0 means 345600
-	// s (4 days).
+	// Retention is the maximum age of a message since its first receive. Older messages are deleted instead of
+	// retried. 0 means 345600 s (4 days).
 	Retention time.Duration
-	// WaitTime is the duration of a long poll, 1 to 20 s; 0 means 20 s.
+	// WaitTime is the wait time of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the bodies and attributes of all held messages, including those in flight; 0 means no limit. A
-	// single message may exceed it.
+	// HeldBytes limits the total size of the bodies and attributes of held messages, including those in flight; 0
+	// means no limit. A single message may exceed it.
 	HeldBytes int
-	// UncountedReturns means that the queue does not count a receive returned unread ([queue.VisibilityChange]).
+	// UncountedReturns means that the queue does not count a receive whose message is returned unread
+	// ([queue.VisibilityChange]).
 	UncountedReturns bool
-	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or never. A FIFO group
-	// continues at once behind a message that failed for the last time, and a [DeadLetterer] receives it.
+	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. When a
+	// message fails on its last receive, its FIFO group continues immediately and the message goes to the
+	// [DeadLetterer], if the queue is one.
 	MaxReceives int
-	// ProbeIdle is how long an idle app may go without a response before it is probed; 0 disables that.
+	// ProbeIdle is how long an idle app may go without responding before it is probed; 0 disables these probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative no wait.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
+	// disable the wait.
 	DeleteLinger time.Duration
-	// PrefetchBytes limits the bodies of messages waiting for a slot, including postponed ones; 0 means 16 MiB.
+	// PrefetchBytes limits the total size of the bodies of messages waiting for a slot, including postponed ones; 0
+	// means 16 MiB.
 	PrefetchBytes int
-	// Limiter protects the app; may be nil. Workers of a pool may share it; their queues' order then applies.
+	// Limiter protects the app; may be nil. If workers of a pool share a limiter, the pool decides which queue
+	// proceeds.
 	Limiter Limiter
 	Batch   Batch
 	Events  *Events // may be nil
 	// Random returns numbers in [0,1) for jitter. It must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum, 0 for
-	// all.
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then the maximum for this queue;
+	// 0 means the pool's limit.
 	Pool *Pool
 	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker sets a weight, the queues
 	// are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait gives the next turn to a message of this queue that was sent longer ago, but at most every second turn
-	// of the pool; 0 disables it.
+	// MaxWait is how long a message of this queue may wait since it was sent before the queue gets the next turn out
+	// of order. At most every second turn of the pool is given out this way. 0 disables it.
 	MaxWait time.Duration
 }
 
-// Batch configures deliveries of several messages. The zero value means one.
+// Batch configures deliveries of several messages at once. The zero value means one message per delivery.
 type Batch struct {
 	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a
 	// [BatchDeliverer].
@@ -84,7 +88,8 @@ type Batch struct {
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the bodies and attributes of a batch; 0 means no limit. A single message may exceed it.
+	// Bytes limits the total size of the bodies and attributes in a batch; 0 means no limit. A single message may
+	// exceed it.
 	Bytes int
 }
 
@@ -93,13 +98,14 @@ const maxBatchWindow = 300 * time.Second
 const maxHidden = queue.MaxVisibility
 
 // Backoff is a delay that grows with the attempts of a message: it doubles Doublings times from Min, and then grows
-// by the last step, up to Max. With Min 10 s, Max 300 s and 3 doublings: 10, 20, 40, 80, 160, 240, 300, 300 s.
+// by a constant step, up to Max. With Min 10 s, Max 300 s and 3 doublings, the delays are 10, 20, 40, 80, 160, 240,
+// 300 and 300 s.
 type Backoff struct {
 	Min time.Duration // first delay; 0 disables the back-off
 	Max time.Duration // 0 means 12 h
-	// Doublings is how often the delay doubles before growing linearly. With 0 it grows by Min.
+	// Doublings is how often the delay doubles before it grows linearly. With 0, it grows by Min each time.
 	Doublings int
-	// Jitter is the largest part of the delay that is randomly taken off, 0 to 1.
+	// Jitter is the largest fraction of the delay that is randomly subtracted, 0 to 1.
 	Jitter float64
 }
 
@@ -113,7 +119,7 @@ func (b Backoff) delay(attempt int, random float64) time.Duration {
 	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
-// settled returns a copy with defaults and with all values in range.
+// settled returns a copy of o with defaults applied and all values in range.
 func (o *Options) settled() Options {
 	var s Options
 	if o != nil {
@@ -154,16 +160,16 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 	return min(max(v, low), high)
 }
 
-// Queue is the worker's view of a queue. Its methods must be safe for concurrent use and return soon after ctx is
+// Queue is the queue that a worker serves. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Queue interface {
-	// Receive returns up to req.Max messages, after waiting up to req.Wait for the first. It must not be retried,
-	// because each receive counts.
+	// Receive returns up to req.Max messages, waiting up to req.Wait for the first one. It must not retry, because
+	// each receive increments the receive count.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete deletes the messages of up to [queue.MaxBatch] receipts. It returns nil if all were deleted, otherwise
-	// one error per receipt.
+	// Delete deletes the messages of up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted,
+	// otherwise one error per handle.
 	Delete(ctx context.Context, receipts []string) []error
-	// Expire is Delete for messages past their retention, which do not count as done.
+	// Expire is like Delete, for messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
 	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
@@ -171,8 +177,9 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter may be called now: after the last receive if last is true,
-	// otherwise by instruction. It must be quick, because it is called under a lock.
+	// TakesDeadLetters reports whether DeadLetter may be called now, for messages on their last receive if last is
+	// true, otherwise for those that the app wants dead-lettered. It must be quick, because it is called with a lock
+	// held.
 	TakesDeadLetters(last bool) bool
 	// DeadLetter moves or copies up to [queue.MaxBatch] failed messages to the dead-letter queue, and returns errors
 	// like Delete. The worker then deletes the accepted messages.
@@ -182,8 +189,9 @@ type DeadLetterer interface {
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers one message at most once. It has its own timeouts; the message stays hidden until it returns.
-	// It must not keep or modify m. [queue.Postponed] guarantees that nothing was tried, and Deliver is called again.
+	// Deliver delivers one message at most once. It applies its own timeouts; the message stays invisible until it
+	// returns. It must not keep or modify m. A result of [queue.Postponed] guarantees that no attempt was made, and
+	// Deliver is called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
@@ -191,21 +199,22 @@ type Deliverer interface {
 
 // BatchDeliverer is a [Deliverer] that can deliver several messages at once.
 type BatchDeliverer interface {
-	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. Messages
-	// without a result have failed.
+	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. A message
+	// without a result counts as failed.
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
 }
 
-// Limiter decides when the app may receive another message. Its methods must be quick, because they are called under
-// a lock, and safe for concurrent use. A limiter must be comparable, such as a pointer.
+// Limiter decides when the app may receive another message. Its methods must be safe for concurrent use, and quick,
+// because they are called with a lock held. Implementations must be comparable, such as a pointer.
 type Limiter interface {
-	// Acquire requests a permit for a delivery of n messages. Permit 0 is a refusal: wait is the time until the next
+	// Acquire requests a permit for a delivery of n messages. Permit 0 means refused: wait is the time until the next
 	// request (0 means after the next release), and reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
-	// Release returns a permit, once, with the results of its delivery.
+	// Release returns a permit with the results of its delivery. It is called once per permit.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries may start within d. 0 stops receiving, with a reason of Acquire.
+	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving, and reason is one
+	// of Acquire's reasons.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

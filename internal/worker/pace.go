@@ -8,37 +8,37 @@ import (
 	"tendril/queue"
 )
 
-// pace holds moving averages of the speed of app and queue; 0 means unknown.
+// pace holds moving averages of how fast the app and the queue respond; 0 means unknown.
 type pace struct {
-	service   time.Duration // of one delivery
-	completed int           // deliveries with a response
-	roundTrip time.Duration // of a receive that did not wait
+	service   time.Duration // duration of a delivery
+	completed int           // number of deliveries with a response
+	roundTrip time.Duration // duration of a receive that did not wait
 	call      time.Duration // duration of a delete
 	body      float64       // bytes per message
-	batch     float64       // messages per delivery; 0 means one
+	batch     float64       // messages per delivery; 0 counts as one
 	finished  time.Time     // end of the last delivery
-	calls     history       // receives and deletes that did not wait
-	trips     history       // receives only
+	calls     history       // durations of receives that did not wait, and of deletes
+	trips     history       // durations of receives that did not wait
 }
 
 func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHistory(callStep)} }
 
-// slowApp is the service time from which on nothing is prefetched.
+// slowApp is the service time at and above which nothing is prefetched.
 const slowApp = time.Second
 
 // averaged is the approximate number of samples in a moving average.
 const averaged = 16
 
-// served adds the duration of a delivery. The first samples use the mean, because the fastest of several concurrent
-// deliveries end first.
+// served records the duration of a delivery. The first samples are averaged equally, because the fastest of several
+// concurrent deliveries end first.
 func (p *pace) served(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// travelled adds the duration of a receive that did not wait. plenty means that the one before did not wait either,
-// so this was exactly one round trip.
+// travelled records the duration of a receive that did not wait. plenty means that the previous one did not wait
+// either, so that d is exactly one round trip.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -47,7 +47,7 @@ func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// credible reports whether d may be a round trip rather than a wait, judging by other calls.
+// credible reports whether d, compared with recent calls, can be a round trip rather than a wait.
 func (p *pace) credible(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
@@ -65,7 +65,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// travel is the longest assumed transit time of an answer.
+// travel returns the longest time that a response is assumed to be in transit.
 func (p *pace) travel(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -74,7 +74,7 @@ func (p *pace) travel(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate returns messages per second with limit slots; 0 if unknown.
+// rate returns the throughput with limit slots in messages per second; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
@@ -83,7 +83,7 @@ func (p *pace) rate(limit int) float64 {
 }
 
 // prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up
-// to ten to receive in tens. It is 0 for a slow or unknown app.
+// to ten so that receives can request full batches. It returns 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -91,8 +91,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate in messages per second. It is at most twice the number of completed messages, because
-// a few fast responses prove little.
+// ahead is prefetch for a rate in messages per second. The result is at most twice the number of completed messages,
+// because a few fast responses prove little.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
@@ -121,7 +121,7 @@ func (d *durations) add(one time.Duration) {
 
 type history struct{ window *window.Window[durations] }
 
-// Turns are remembered for a minute, queue calls for half a minute.
+// Turns are kept for a minute, queue calls for half a minute.
 const (
 	turnStep     = 10 * time.Second
 	callStep     = 5 * time.Second

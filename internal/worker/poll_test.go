@@ -34,7 +34,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, queuetest.NewFake(nil), &testApp{}, nil)
-		r.send(200, "") // enough work to open parallel receives, which must then close
+		r.send(200, "") // enough messages to open parallel receives, which must then end
 		after(2 * time.Minute)
 		before := r.fake.Calls(queuetest.FakeReceive)
 		deletes := r.fake.Calls(queuetest.FakeDelete)
@@ -52,7 +52,8 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	})
 }
 
-// Throughput with a full queue. Virtual time has no cost except latencies, so the slots alone set the maximum.
+// Measures the throughput with a large backlog. Only latencies take virtual time, so the number of slots determines
+// the maximum.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
 	const n = 20000
@@ -149,7 +150,7 @@ func TestSlowAppGetsNothingPrefetched(t *testing.T) {
 		if s.InWork != 5 || s.Prefetched != 0 {
 			t.Errorf("%d in work and %d prefetched, want 5 and 0", s.InWork, s.Prefetched)
 		}
-		if got := r.fake.Count(queuetest.FakeInFlight); got > 15 { // plus lingering deletes
+		if got := r.fake.Count(queuetest.FakeInFlight); got > 15 { // includes messages whose deletes linger
 			t.Errorf("%d in flight", got)
 		}
 		after(time.Minute)
@@ -221,7 +222,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 			most = max(most, r.w.Status().Prefetched)
 		}
 		r.place(queuetest.FakeDeleted, 100)
-		if most > 13 { // three, and one receive in flight
+		if most > 13 { // three, plus those of one receive in flight
 			t.Errorf("%d messages of 1 MiB were prefetched, 3 MiB allowed", most)
 		}
 		r.stop()
@@ -231,7 +232,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	// 25 prefetched with 10 slots
+	// The fast app has 25 messages prefetched for 10 slots.
 	fast := pace{service: 10 * time.Millisecond, completed: 100, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
@@ -266,7 +267,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Whatever the latency, deliveries start with more than half of their visibility left.
+// Regardless of the latency, deliveries start with more than half of their visibility timeout left.
 func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
@@ -280,7 +281,7 @@ func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 					app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 						mu.Lock()
 						n++
-						d := time.Duration(n%7) * 150 * time.Millisecond // some fast, some slow
+						d := time.Duration(n%7) * 150 * time.Millisecond // some messages are fast, some slow
 						mu.Unlock()
 						return done(d)(ctx, m)
 					}}
@@ -305,7 +306,7 @@ func TestFailedReceivesBackOff(t *testing.T) {
 	tests := []struct {
 		name        string
 		err         error
-		atMost      int // calls in ten minutes
+		atMost      int // maximum calls in ten minutes
 		resumeAfter time.Duration
 		permanent   bool
 	}{
@@ -367,7 +368,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-// A lost answer only costs its messages one visibility timeout.
+// A lost receive response delays its messages by one visibility timeout, but has no other effect.
 func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -388,7 +389,7 @@ func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	})
 }
 
-// deaf is a queue that ignores the wait time of receives.
+// deaf is a queue that ignores the wait time of receive calls.
 type deaf struct{ *queuetest.Fake }
 
 func (d deaf) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
@@ -413,7 +414,7 @@ func TestQueueThatDoesNotWaitIsNotHammered(t *testing.T) {
 	})
 }
 
-// expiries is a queue that counts calls of Delete and Expire.
+// expiries is a queue that counts the calls of Delete and Expire.
 type expiries struct {
 	*queuetest.Fake
 	mu            sync.Mutex
@@ -434,7 +435,7 @@ func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
 	return q.Fake.Expire(ctx, receipts)
 }
 
-// Delete and Expire never mix their messages, and each entry gets its own result.
+// Expired and processed messages are never mixed in one call, and each entry gets its own result.
 func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -526,7 +527,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 			}},
 		})
 		ids := r.send(3, "")
-		time.Sleep(5 * time.Hour) // never tried, so never expired
+		time.Sleep(5 * time.Hour) // the message was never received, so it has not expired
 		r.run()
 		after(59 * time.Minute)
 		r.place(queuetest.FakeDeleted, 0)
@@ -545,8 +546,8 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A standard queue may deliver a message twice. The second receive is not posted, and its receipt is used from then
-// on.
+// A standard queue may deliver a message twice. The second receive is not posted, but its receipt handle is used from
+// then on.
 func TestDuplicateReceivesAreNotPosted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -592,9 +593,9 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		after(time.Second)
 		app.setDown(false)
 		r.send(1, "")
-		after(probeLimit) // attempt 1, after a successful probe
+		after(probeLimit) // first attempt, after a successful probe
 		app.setDown(true)
-		after(15 * time.Second) // receive 2 reaches no app
+		after(15 * time.Second) // the second receive does not reach the app
 		app.setDown(false)
 		after(time.Hour)
 		mu.Lock()
@@ -613,7 +614,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// waited recognizes messages returned by this worker, even if the queue does not count their earlier receives.
+// waited detects messages that this worker returned, even if the queue did not count their earlier receives.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkPool is BenchmarkOverhead with the messages in several queues that share 50 slots. Compare it with one
-// queue without a pool.
+// BenchmarkPool is like BenchmarkOverhead, but the messages are in several queues that share 50 slots. Compare it
+// with a single queue without a pool.
 func BenchmarkPool(b *testing.B) {
 	for _, bm := range []struct {
 		queues, weight int

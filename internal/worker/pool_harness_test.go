@@ -12,13 +12,13 @@ import (
 	"tendril/queuetest"
 )
 
-// begun is a started delivery.
+// begun records a started delivery.
 type begun struct {
 	queue, id string
 	at        time.Time
 }
 
-// counter counts the deliveries of all queues of a pool.
+// counter records the deliveries from all queues of a pool.
 type counter struct {
 	mu      sync.Mutex
 	begun   []begun
@@ -26,7 +26,7 @@ type counter struct {
 	most    int
 }
 
-// queueApp is the deliverer of one queue. It calls the counter and then the queue's app.
+// queueApp is the deliverer of one queue. It records each delivery in the counter and then calls the queue's app.
 type queueApp struct {
 	*testApp
 	name string
@@ -53,7 +53,7 @@ func (c *counter) seen() []begun {
 	return append([]begun(nil), c.begun...)
 }
 
-// shares counts the first n deliveries by queue.
+// shares returns how many of the first n deliveries came from each queue.
 func (c *counter) shares(n int) map[string]int {
 	m := map[string]int{}
 	seen := c.seen()
@@ -63,7 +63,7 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// crowd is a pool with a worker, a fake queue and an app for each of "a", "b", "c" and so on.
+// crowd is a pool with a worker, a fake queue and an app for each of the queues "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -72,7 +72,7 @@ type crowd struct {
 	all  []*harness
 }
 
-// poolOf creates a pool; run starts it.
+// poolOf creates a pool without starting its workers.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {
@@ -92,7 +92,7 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 	return c
 }
 
-// run starts the workers in order. A worker that is not receiving yet does not block the others.
+// run starts the workers in order. Workers that are not receiving yet do not block the others.
 func (c *crowd) run() {
 	for _, r := range c.all {
 		r.run()
@@ -113,7 +113,7 @@ func (c *crowd) stop() {
 	}
 }
 
-// every sets the app of each queue.
+// every sets the handler of every queue's app.
 func (c *crowd) every(handle func(context.Context, *queue.Message) queue.Result) {
 	for _, r := range c.all {
 		r.app.mu.Lock()
@@ -129,7 +129,7 @@ func (c *crowd) receives() (n int) {
 	return n
 }
 
-// posts returns the number of started deliveries of one queue.
+// posts returns the number of started deliveries from one queue.
 func (c *crowd) posts(name string) (n int) {
 	for _, b := range c.seen() {
 		if b.queue == name {

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// poolWorld is a random configuration of a pool.
+// poolWorld is a random configuration for a pool test.
 type poolWorld struct {
 	seed        uint64
 	concurrency int
@@ -25,7 +25,7 @@ type poolWorld struct {
 	queues      []queueWorld
 }
 
-// queueWorld is the configuration of one queue.
+// queueWorld is the configuration of one queue in the pool.
 type queueWorld struct {
 	world
 	weight, most, batch int
@@ -83,7 +83,7 @@ func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message)
 func TestInvariantsOfAPool(t *testing.T) {
 	t.Parallel()
 	var seen Counts
-	// A short run has few checks and may miss rare states.
+	// A short run makes few checks and may miss rare states.
 	const rounds = 50
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +100,7 @@ func TestInvariantsOfAPool(t *testing.T) {
 	}
 }
 
-// unseen returns the states that a run must reach and did not.
+// unseen returns the states that the run should have reached but did not.
 func unseen(seen *Counts) (missing []string) {
 	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,
@@ -193,7 +193,7 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 	return r
 }
 
-// disturb causes two minutes of failures.
+// disturb injects failures for two minutes.
 func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {

@@ -21,7 +21,7 @@ func TestSharesOfThreeFullQueues(t *testing.T) {
 		api, think time.Duration
 		weights    []int
 		want       []float64
-		floor      float64 // % of the throughput of the slots alone
+		floor      float64 // minimum throughput in percent of what the slots alone allow
 	}{
 		{10, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
 		{50, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
@@ -109,8 +109,8 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// Once the higher queue is empty, the lower one has the whole capacity. A new message in the higher queue gets the
-// next free slot.
+// Once the higher queue is empty, the lower one can use the entire capacity. A new message in the higher queue gets
+// the next free slot.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStrictOrderIsWorkConserving(t *testing.T) {
 		after(2 * time.Second)
 		before := c.posts("b")
 		var waits time.Duration
-		for range 100 { // a trickle above
+		for range 100 { // a few messages at a time in the higher queue
 			sent := time.Now()
 			c.by["a"].send(1, "")
 			after(50 * ms)
@@ -167,7 +167,7 @@ func TestIdlePoolCostsOnePollPerQueue(t *testing.T) {
 			if got := c.receives() - before; got > 90 {
 				t.Errorf("%d receives in 10 idle minutes of 3 queues, want 90", got)
 			}
-			for name, r := range c.by { // a message in any of them starts at once
+			for name, r := range c.by { // a message in any queue starts immediately
 				after(7 * time.Second)
 				sent := time.Now()
 				r.send(1, "")
@@ -337,7 +337,8 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	})
 }
 
-// If two queues are late, the one with the longest wait gets every second turn, regardless of its position.
+// If two queues exceed MaxWait, the one whose message has waited longest gets every second turn, regardless of its
+// position.
 func TestMaxWaitOfAllQueues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -345,13 +346,13 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		slots   int
 		api     time.Duration
 		weights []int
-		known   bool // before the messages arrive
+		known   bool // the pool has received from the queues before
 		older   string
-		low     [2]int // minimum and maximum turns of the lower queue in the first 160
+		low     [2]int // minimum and maximum turns of the lower queue among the first 160
 	}{
 		{"strict", 2, 2 * ms, []int{0, 0}, true, "b", [2]int{72, 80}},
 		{"strict, slow receives", 10, 40 * ms, []int{0, 0}, true, "b", [2]int{70, 90}},
-		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}}, // only after it has waited for a second
+		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}}, // after waiting for a second
 		{"strict, the higher is older", 2, 2 * ms, []int{0, 0}, true, "a", [2]int{0, 3}},
 		{"weights", 10, 40 * ms, []int{20, 1}, true, "b", [2]int{70, 95}},
 		{"weights, the lighter is younger", 2, 2 * ms, []int{3, 1}, true, "a", [2]int{12, 28}},
@@ -408,7 +409,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 			&Options{WaitTime: 5 * time.Second})
 		c.run()
 		after(2 * time.Second)
-		c.by["b"].send(1, "") // its next receive starts 2 s after that of a
+		c.by["b"].send(1, "") // the next receive of b starts 2 s after that of a
 		after(time.Minute)
 		before, rests, until := c.receives(), 0, time.Time{}
 		for range 15 * 60 {
@@ -435,7 +436,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 	})
 }
 
-// Messages from a lower queue's long poll wait while the higher queue has all slots, and are then returned.
+// Messages received by a lower queue's long poll wait while the higher queue uses all slots, and are then returned.
 func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -526,7 +527,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		weights []int
-		dry     int // number of empty queues, counted from the end
+		dry     int // number of empty queues at the end of the list
 		want    int
 	}{
 		{"one queue: as without a pool", []int{1}, 0, 85},
@@ -548,7 +549,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	}
 }
 
-// The speed of one queue's messages does not affect the estimate for another.
+// The speed of one queue's messages does not affect the prefetch of another.
 func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,21 +15,21 @@ import (
 	"tendril/queuetest"
 )
 
-// ask is a delivery that tried nothing.
+// ask is a delivery that made no attempt.
 type ask struct {
 	id    string
 	at    time.Time
 	batch int
 }
 
-// porter postpones selected messages, and passes the others to an app.
+// porter is an app that postpones some messages and processes the others.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
 	until map[string]time.Time // by message ID
 	again time.Duration
 	asks  []ask
-	sizes []int // of deliveries that tried at least one message
+	sizes []int // sizes of deliveries that attempted at least one message
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -65,7 +65,7 @@ func (p *porter) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queu
 	return results
 }
 
-// put postpones a message for a duration.
+// put makes the app postpone messages for d.
 func (p *porter) put(d time.Duration, ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *porter) put(d time.Duration, ids ...string) {
 	}
 }
 
-// asked returns when a message was postponed.
+// asked returns the times at which a message was postponed.
 func (p *porter) asked(id string) (at []time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterHarness is a worker that delivers to a porter; run starts it.
+// porterHarness returns a worker that delivers to a porter. run starts it.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -129,7 +129,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 11)
 		at := p.asked(ids[0])
 		for i := 1; i < len(at); i++ {
-			// Before that, the ten others take turns in the slot.
+			// Before that, the ten other messages take turns in the slot.
 			if gap := at[i].Sub(at[i-1]); gap < 200*ms || i > 10 && gap != 200*ms {
 				t.Fatalf("asked again after %v, want 200 ms", gap)
 			}
@@ -172,7 +172,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 	}
 }
 
-// Twelve hours after its receive, a message cannot be hidden any longer.
+// Twelve hours after its receive, a message cannot stay invisible any longer.
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 				r, p := porterHarness(t, nil, nil, time.Second)
 				ids := r.send(3, "")
 				p.put(time.Hour, ids...)
-				if busy { // the answer comes when the gate is closed
+				if busy { // the response arrives when the gate is closed
 					p.put(0, ids[0])
 					r.app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
 						sleep(ctx, 10*time.Second)
@@ -229,7 +229,7 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 	}
 }
 
-// A cancelled delivery that tried nothing does not count as aborted.
+// A cancelled delivery that made no attempt does not count as aborted.
 func TestPostponedAtTheAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,8 +270,8 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 		good := r.send(500, "")
 		after(50 * time.Second)
 		r.receives(1, first...)
-		r.receives(1, more...) // returned, and hidden for a minute
-		r.receives(1, good...) // not blocked by the others
+		r.receives(1, more...) // returned, and invisible for a minute
+		r.receives(1, good...) // not blocked by the postponed messages
 		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.Returned != 30 || s.Counts.Done != 500 {
 			t.Errorf("%d postponed, %d given back, %d done", s.Postponed, s.Counts.Returned, s.Counts.Done)
 		}
@@ -286,11 +286,11 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, p := porterHarness(t, nil, &Options{PrefetchBytes: 10}, time.Second)
-		ids := r.send(20, "") // "body 0" and so on; 80 bytes may be kept
+		ids := r.send(20, "") // the bodies are "body 0" and so on; 80 bytes may be kept
 		p.put(30*time.Second, ids...)
 		r.run()
 		after(20 * time.Second)
-		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 { // depending on the order
+		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 { // depends on the order
 			t.Errorf("%d messages of 6 to 7 bytes are kept, want 11 or 12 in 80 bytes", s.Postponed)
 		}
 		after(3 * time.Minute)
@@ -303,7 +303,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name           string
-		bodies         []int // bytes
+		bodies         []int // sizes in bytes
 		kept, returned int
 	}{
 		{"a single message may be larger than the bound", []int{200}, 1, 0},
@@ -330,7 +330,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// A postponed message that then finds no slot is not returned, but hidden for longer.
+// If a postponed message finds no slot when it is ready, it is not returned, but stays invisible for longer.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -339,7 +339,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 		ids := r.send(2, "")
 		p.put(ms, ids[0])
 		r.run()
-		after(500 * ms) // the second one runs; the first one becomes ready while the slot is busy
+		after(500 * ms) // the second one is running; the first one becomes ready while the slot is busy
 		others := r.send(1, "")
 		after(5 * time.Minute)
 		r.receives(1, ids[0], ids[1], others[0])
@@ -356,7 +356,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 	})
 }
 
-// If its receipt expires nevertheless, it is dropped and delivered after its next receive.
+// If the visibility timeout expires nevertheless, the message is dropped, and delivered after its next receive.
 func TestPostponedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -391,7 +391,7 @@ func TestPostponedBlocksItsGroupAlone(t *testing.T) {
 		p.put(time.Minute, a[1])
 		r.run()
 		after(30 * time.Second)
-		r.place(queuetest.FakeDeleted, 6) // the first of a and all of b
+		r.place(queuetest.FakeDeleted, 6) // the first message of a and all messages of b
 		if s := r.w.Status(); s.Waiting != 3 || s.Postponed != 1 {
 			t.Errorf("%d wait and %d are postponed, want 3 and 1", s.Waiting, s.Postponed)
 		}
@@ -413,7 +413,7 @@ func TestPostponedOfABatch(t *testing.T) {
 		r.run()
 		after(1500 * ms)
 		r.place(queuetest.FakeDeleted, 8)
-		r.send(10, "") // postponed ones are not batched with new ones
+		r.send(10, "") // postponed messages are not batched with new ones
 		after(20 * time.Second)
 		r.place(queuetest.FakeDeleted, 20)
 		r.receives(1, ids...)
@@ -433,19 +433,19 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// The state after a FIFO batch with a postponed message: x is done, o postponed, f failed.
+// The cases describe the results of a FIFO batch: x means done, o postponed, f failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		what     string
-		receives []int // at the end
+		receives []int // receive counts at the end
 	}{
-		{"ox", []int{1, 2}}, // the second is not deleted before the first, and comes behind it
+		{"ox", []int{1, 2}}, // the second message is not deleted before the first, and is delivered after it
 		{"xo", []int{1, 1}},
 		{"oo", []int{1, 1}},
 		{"ooo", []int{1, 1, 1}},
 		{"xoo", []int{1, 1, 1}},
-		{"fo", []int{2, 2}}, // none may overtake a failed one
+		{"fo", []int{2, 2}}, // no message may overtake a failed one
 		{"ofo", []int{1, 2, 2}},
 		{"oof", []int{1, 1, 2}},
 	} {
@@ -494,7 +494,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
-// Postponed messages do not reduce the number of messages received.
+// Postponed messages do not reduce the number of messages that the worker receives.
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

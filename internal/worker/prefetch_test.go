@@ -85,7 +85,7 @@ func TestPaceAverages(t *testing.T) {
 	}
 }
 
-// The first deliveries to end are the fastest of those started together.
+// Of the deliveries that start together, the fastest end first.
 func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -119,8 +119,8 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	}
 }
 
-// An app that answers its first message at once and then takes seconds does not count as fast: on Amazon SQS,
-// prefetching in vain uses up a receive of the message.
+// An app that responds to its first message immediately and then takes seconds does not count as fast. On Amazon SQS,
+// messages prefetched in vain use up a receive.
 func TestFastFirstAnswerOfASlowApp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,12 +234,12 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// TestHeldBytesAreBounded also counts messages in flight and messages that open receives may bring.
+// TestHeldBytesAreBounded includes messages in flight and those that open receives may return.
 func TestHeldBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
-		held, size, most int // maximum in flight
+		held, size, most int // most is the maximum of messages in flight
 		embedded, pooled bool
 	}{
 		{"of one message", 1, 1 << 20, 1, true, false},

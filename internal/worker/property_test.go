@@ -17,7 +17,7 @@ import (
 	"tendril/queuetest"
 )
 
-// world is a random configuration of a queue, an app and failures.
+// world is a random configuration of a queue, an app and the failures injected.
 type world struct {
 	seed                                             uint64
 	fifo                                             bool
@@ -27,18 +27,18 @@ type world struct {
 	failing, lost, broken, throttled, outage, double float64 // probabilities
 	postponing                                       float64
 	flap                                             bool
-	// dead is an action that fails until the failures end.
+	// dead is a queue action that fails until the failures end.
 	dead queuetest.FakeAction
 }
 
-// tester is the common part of *testing.T and *rapid.T.
+// tester is the common interface of *testing.T and *rapid.T.
 type tester interface {
 	Context() context.Context
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// knownWorlds are configurations that certainly reach every situation.
+// knownWorlds returns configurations that are certain to cover every situation.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
@@ -80,7 +80,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// quiet reports whether only the app fails.
+// quiet reports whether there are no failures except the app's own.
 func (w *world) quiet() bool {
 	return w.lost+w.broken+w.throttled+w.outage+w.double == 0 && !w.flap && w.dead == ""
 }
@@ -137,7 +137,7 @@ func (w *world) run(t tester, sometimes map[string]int) {
 		}
 	}
 	var mu sync.Mutex
-	var early []string // deletes sent before their success
+	var early []string // IDs of deletes sent before the app reported success
 	fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
 		if undue := w.undue(app, c); len(undue) > 0 {
 			mu.Lock()
@@ -167,7 +167,7 @@ func (w *world) run(t tester, sometimes map[string]int) {
 	w.tally(wk.Status().Counts, sometimes)
 }
 
-// postponed returns a postponed result with a random delay.
+// postponed returns a Postponed result with a random delay.
 func (w *world) postponed(d *dice) queue.Result {
 	after := []time.Duration{0, ms, 300 * ms, 20 * time.Second}
 	d.mu.Lock()
@@ -175,7 +175,7 @@ func (w *world) postponed(d *dice) queue.Result {
 	return queue.Result{Outcome: queue.Postponed, RetryAfter: after[d.r.IntN(len(after))]}
 }
 
-// fault returns the random fault of one call.
+// fault returns a random fault for one queue call.
 func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuetest.FakeFault {
 	switch {
 	case healed:
@@ -191,7 +191,7 @@ func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuete
 	return queuetest.FakeFault{}
 }
 
-// undue returns the IDs in a delete without a success from the app.
+// undue returns the IDs of messages in a delete that the app did not process successfully.
 func (w *world) undue(app *testApp, c queuetest.FakeCall) (ids []string) {
 	if c.Action != queuetest.FakeDelete {
 		return nil
@@ -210,7 +210,7 @@ next:
 	return ids
 }
 
-// disturb causes five minutes of failures.
+// disturb injects failures for five minutes.
 func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker) {
 	for range 100 {
 		app.setDown(d.chance(w.outage))
@@ -230,7 +230,7 @@ func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker)
 
 func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, early []string) {
 	counts := wk.Status().Counts
-	// Nothing is lost: every message is deleted, and only after its success.
+	// No message is lost: each is deleted, but only after its success.
 	if got := fake.Count(queuetest.FakeDeleted); got != w.messages {
 		t.Errorf("%d of %d messages are deleted, %d visible, %d in flight", got, w.messages,
 			fake.Count(queuetest.FakeVisible), fake.Count(queuetest.FakeInFlight))
@@ -238,7 +238,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if len(early) > 0 {
 		t.Errorf("deleted without a success: %v", early)
 	}
-	// At most one POST per receive, a limited number at once, and never two of one message.
+	// There is at most one POST per receive, a limited number at a time, and never two at a time for one message.
 	if app.twice > 0 {
 		t.Errorf("%d deliveries of a message that was in work", app.twice)
 	}
@@ -256,8 +256,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// Messages that another worker may hold were not touched. Duplicate deliveries by the queue, and answers slower
-	// than the visibility timeout, are beyond the worker's control.
+	// Messages that another worker may hold were not changed. The worker cannot prevent duplicate deliveries by the
+	// queue, or responses that take longer than the visibility timeout.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -268,12 +268,13 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	}
 }
 
-// checkRepeats checks that there is no attempt after a success, and none too early.
+// checkRepeats checks that no message is attempted after its success, or too early.
 func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {
 			before := posts[i-1]
-			// If the queue delivers a message twice, the delete of the older receipt may succeed without effect.
+			// If the queue delivers a message twice, a delete with the older receipt handle may succeed without
+			// deleting it.
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)
 			}

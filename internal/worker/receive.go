@@ -11,13 +11,13 @@ import (
 
 const (
 	maxReceives        = 64
-	fullReceives       = 8                // the queue counts as full from here on
-	receiveMargin      = 30 * time.Second // until a receive times out, after its wait
+	fullReceives       = 8                // from this many receives on, the backlog counts as large
+	receiveMargin      = 30 * time.Second // time until a receive call times out, in addition to its wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
-	refusedFirst       = 5 * time.Second // after a permanent refusal
+	refusedFirst       = 5 * time.Second // wait after a permanent refusal
 	refusedLimit       = 30 * time.Second
-	quickReceiveLimit  = 5 * time.Second // between empty answers that did not wait
+	quickReceiveLimit  = 5 * time.Second // longest wait after empty responses that did not wait
 )
 
 // poller decides when to receive and how much.
@@ -28,18 +28,18 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// filter reports whether to deliver a message; nil, as pointer or func, delivers all.
+	// filter reports whether to deliver a message. If the pointer or the function is nil, all messages are delivered.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
-	asked    int // by open receives
-	expected int // likely part of asked, for pools
-	// want is the maximum of open receives: one while the queue is empty, doubled by full answers, halved by slow
-	// ones. It changes once per round trip.
+	asked    int // messages requested by open receives
+	expected int // messages likely to arrive from these receives; used in pools
+	// want is the maximum number of open receives: one while the queue is empty, doubled by full responses, halved by
+	// slow ones. It is doubled or halved at most once per round trip.
 	want    int
 	changed time.Time
 	full    bool
-	// quick counts consecutive empty answers that did not wait.
+	// quick counts consecutive empty responses that did not wait.
 	quick             int
 	fails             int
 	failed, notBefore time.Time
@@ -49,22 +49,22 @@ type openReceive struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	asked     int
-	expected  int  // for pools
-	gaveUp    bool // nothing is expected any more
+	expected  int  // used in pools
+	gaveUp    bool // no more messages are expected
 	waited    bool
 	wait      time.Duration
 	start     time.Time
 	cancelled bool
 }
 
-// learn adapts want to an answer, and reports whether the receive took exactly one round trip.
+// learn adapts want to a response, and reports whether the receive took exactly one round trip.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
 	p.full = n >= o.asked
 	switch {
 	case p.full && (l == heavy || o.start.Before(p.changed)):
-		// want is right, or changed after this receive started.
+		// want is already right, or has changed since this receive started.
 	case p.full && l == crowded:
 		p.want, p.changed = max(p.want/2, 1), now
 	case p.full:
@@ -84,7 +84,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// fail returns the wait after a failed receive. Concurrent failures count once.
+// fail returns the wait after a failed receive. Concurrent failures count as one.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -100,7 +100,7 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives starts all possible receives of the pool's workers, and completes a drain.
+// startReceives starts as many receives as possible for all workers of the pool, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -144,7 +144,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages is called without the lock, because it may be slow.
+// filterMessages runs without the lock, because the filter may be slow.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -157,7 +157,7 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// next returns the next receive, or nil.
+// next returns the next receive to start, or nil.
 func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
 		return nil
@@ -166,7 +166,7 @@ func (p *poller) next(now time.Time) *openReceive {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
 		if n = min(n, p.permitted(now)); n <= 0 {
-			// The limiter does not notify when it has room again.
+			// The limiter does not report when it has room again, so poll it.
 			if !now.Before(p.limiter.lookAt) {
 				p.limiter.lookAt = now.Add(askLimiterAgain)
 			}
@@ -200,14 +200,15 @@ func (p *poller) mayBegin(now time.Time) bool {
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
-	// Messages with unconfirmed deletes are delivered again if the process dies, so their number is limited: to the
-	// concurrency plus two round trips' worth.
+	// If the process dies, messages with unconfirmed deletes are delivered again. Their number is therefore limited
+	// to the concurrency plus the messages of two round trips.
 	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages to receive next: for free slots, and the prefetch in tens.
+// room returns how many messages to request next, for free slots and for the prefetch, which is received in batches
+// of ten.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -226,14 +227,14 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Memory reserved for a message before its size is known.
+// Limits of the memory reserved for a message that has not arrived.
 const (
 	leastReserved = 64 << 10
-	mostReserved  = 1 << 20 // the largest message
+	mostReserved  = 1 << 20 // size of the largest message
 )
 
 // fitting returns how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
-// receives open, so they reserve only the usual size.
+// receives open, so their reservations use the typical message size.
 func (p *poller) fitting() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -258,7 +259,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns room minus near, or 0 if that is too little for a whole receive.
+// inTens returns room minus near, or 0 if that is too little for a full batch of ten.
 func inTens(room, near int) int {
 	left := room - near
 	if near > 0 && left < min(queue.MaxBatch, room) {
@@ -267,8 +268,8 @@ func inTens(room, near int) int {
 	return left
 }
 
-// receiveEnded returns since when the received messages are hidden; zero without an answer. A cancelled receive is
-// neither answered nor failed.
+// receiveEnded returns the time since which the received messages have been invisible, or the zero time without a
+// response. A cancelled receive counts as neither answered nor failed.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -326,14 +327,14 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive seems to have waited on an empty queue: all its messages were sent after it
-// started, or were returned and the answer was slow.
+// waited reports whether the receive seems to have waited on an empty queue: each of its messages was sent after it
+// started, or the response was slow and the message had been returned.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
 	for i := range msgs {
 		m := &msgs[i]
-		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if that receive was not counted
+		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if it was not counted
 		late := m.SentAt.After(start) && !m.SentAt.After(end)
 		if !late && (!long || !isBack && m.ReceiveCount <= 1) {
 			return false
@@ -348,8 +349,8 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer is how long a queue with messages usually takes to answer. If unknown, another queue of the pool serves
-// as the estimate.
+// usualAnswer returns how long a queue with messages usually takes to respond. If that is unknown, other queues of
+// the pool provide the estimate.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -371,8 +372,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace is the age from which a receive is assumed to wait. Cancelling a younger one could leave messages in transit
-// hidden.
+// grace returns the age above which an open receive is assumed to be waiting. Cancelling it earlier could lose
+// messages in transit, which would stay invisible.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -380,8 +381,8 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels receives on an empty queue while the gate is closed or the breaker open. It returns when to
-// call it again.
+// cancelWaiting cancels receives that are waiting on an empty queue while the gate is closed or the breaker is open.
+// It returns when to call it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -400,19 +401,19 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load is the expected effect of more receives.
+// load predicts what additional concurrent receives would do.
 type load uint8
 
 const (
-	light   load = iota // more messages
-	heavy               // only slower answers
-	crowded             // too many already
+	light   load = iota // bring more messages
+	heavy               // only make responses slower
+	crowded             // there are too many already
 )
 
-// loadSlack is the tolerated delay for other reasons.
+// loadSlack is the delay tolerated because it may have other causes.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a round trip with the shortest: an overloaded server answers later instead of more.
+// loadOf compares a round trip with the shortest recent one: an overloaded server responds more slowly.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

@@ -10,10 +10,10 @@ import (
 
 var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// stopError counts unfinished messages. They become visible after their visibility timeouts.
+// stopError reports unfinished messages, which become visible again after their visibility timeouts.
 type stopError struct {
 	Aborted int
-	// Undeleted messages were processed, and may be delivered again.
+	// Undeleted counts messages that were processed but may be delivered again.
 	Undeleted int
 }
 
@@ -25,10 +25,11 @@ func (e *stopError) Error() string {
 // abortGrace is how long an aborting worker may still delete processed messages and return unposted ones.
 const abortGrace = 2 * time.Second
 
-// Run works until a context is done. After receive, the worker drains: it ends its receives, lets deliveries finish,
-// confirms their deletes and returns unposted messages. After work, it cancels deliveries and leaves their messages
-// to their visibility timeouts. Run returns nil after a clean drain, otherwise an error that counts unfinished
-// messages. It can be called only once. Its goroutines have ended when it returns.
+// Run serves the queue until one of the contexts is done. When receive is done, the worker drains: it ends its
+// receives, lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it
+// cancels deliveries and leaves their messages to their visibility timeouts. Run returns nil after a clean drain,
+// otherwise an error that counts unfinished messages. All of the worker's goroutines have exited when it returns. It
+// can be called only once.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -74,7 +75,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does everything due and returns the time of the next round.
+// round performs all due work and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
@@ -88,7 +89,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	}
 
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.core.limit = 1 // resume with one delivery at a time
+		w.core.limit = 1 // Resume with one delivery at a time.
 		w.gate.lift(Throttling)
 	}
 	w.app.watchIdle(now)
@@ -151,7 +152,7 @@ func (w *Worker) enter(p phase) {
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now)
 	for _, b := range w.batchers() {
-		b.due = now // flush lingering entries
+		b.due = now // Send lingering entries now.
 	}
 	w.proceed(now)
 }
@@ -173,7 +174,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the idle goroutines. Busy slots end when they find no next message.
+// close ends the idle goroutines. Busy slots end after their current delivery.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

@@ -19,7 +19,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle processes the results of a delivery and appends the attempts to settled. answered is whether the app
+// settle processes the results of a delivery and appends its attempts to settled. answered reports whether the app
 // responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
@@ -58,7 +58,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
 
-// decisive returns the result that says most about the app.
+// decisive returns the most conclusive result about the app's state.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -97,8 +97,8 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		}
 
 		if !d.lapsed && s.keepable(h, now) {
-			// Nothing was run, so the message waits here. Returning it would cost a receive, and eventually
-			// dead-letter it.
+			// The message was not processed, so the worker keeps it. Returning it would count as a receive, and it
+			// could end up in the dead-letter queue.
 			s.core.stats.counts.Throttled++
 			res.Outcome = queue.Postponed
 			res.RetryAfter = d.pause
@@ -134,7 +134,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		e.NextRetry = now.Add(act.after)
 		s.visibility.release(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
-	case giveUp: // keepOrReturn returns it
+	case giveUp: // keepOrReturn returns the message.
 	case deadLetter:
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
@@ -144,14 +144,14 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	}
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // also behind a dead message, because the next one may fail like it
+	} else { // A message that failed on its last receive also counts, because the next one may fail the same way.
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 
 	s.core.stats.counts.settled(e)
 }
 
-// keepOrReturn keeps or returns postponed and unreached messages, last one first to preserve FIFO order.
+// keepOrReturn keeps or returns postponed and unreached messages, in reverse to preserve FIFO order.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
@@ -180,7 +180,7 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 	}
 }
 
-// withdraw returns all unposted messages.
+// withdraw returns all unposted messages to the queue.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
@@ -194,7 +194,7 @@ func (s *settler) withdraw(now time.Time) {
 	}
 }
 
-// postpone keeps a message hidden until its next attempt.
+// postpone keeps a message invisible and holds it until its next attempt.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

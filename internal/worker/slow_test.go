@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// slowness returns the random duration of a receive.
+// slowness returns a random duration for a receive.
 type slowness func(r *rand.Rand) time.Duration
 
 // slowCases are reasons why receives take longer than usual.
@@ -31,7 +31,7 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// slowly slows down the receives of a queue; deletes take a fifth of that.
+// slowly slows down the receives of a queue. Its deletes take a fifth of that time.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -47,7 +47,8 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// However slow and uneven receives are, the first 600 messages of three full queues are shared by weight.
+// Even if receives are slow and vary, the first 600 messages of three queues with large backlogs are shared by
+// weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -138,17 +139,17 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// A queue that repeatedly becomes empty does not block the others.
+// A queue that repeatedly becomes empty does not slow down the others.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		slots, burst int
 		every, think time.Duration
-		want         int // turns of the other queue in 8 s, of slots x 8 s / think
+		want         int // minimum turns of the other queue in 8 s, out of slots * 8 s / think
 	}{
 		{10, 10, 500 * ms, 10 * ms, 7000},
 		{10, 10, 4 * time.Second, 10 * ms, 7200},
-		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 per second, in bursts
+		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 messages per second, in bursts
 		{1, 1, 500 * ms, 100 * ms, 54},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -174,13 +175,13 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// A late answer reveals whether the queue was empty or only slow.
+// A late response shows whether the queue was empty or only slow.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		sent time.Duration // after the start of the receive
+		sent time.Duration // time since the start of the receive
 		want time.Time
 	}{
 		{"the messages were there", -time.Minute, time.Time{}},
@@ -213,7 +214,7 @@ func make10(sent time.Time) (msgs []queue.Message) {
 	return msgs
 }
 
-// A queue with a slow receive is waited for, but not with every slot.
+// Slots are reserved for a queue with a slow receive, but not all of them.
 func TestReservedSlotsHaveABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,7 +287,8 @@ func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	}
 }
 
-// A server that answers receives one by one gets only as many concurrent ones as it can answer in a few round trips.
+// A server that handles receives one at a time gets only as many concurrent ones as it can answer in a few round
+// trips.
 func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -318,7 +320,7 @@ func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 		}
 		took := time.Since(begin)
 		t.Logf("1500 in %v, %d receives at once, shares %v", took, most, c.shares(1500))
-		if took > 25*time.Second { // 150 receives of 100 ms, a third for each queue
+		if took > 25*time.Second { // 150 receives of 100 ms, a third of them for each queue
 			t.Errorf("1500 messages took %v, the server can do it in 15 s", took)
 		}
 		if most > 30 {
@@ -372,12 +374,12 @@ func TestWantFollowsTheLoad(t *testing.T) {
 	now := time.Now()
 	r := poller{want: 16}
 	for i, tt := range []struct {
-		begun time.Duration // before now
+		begun time.Duration // how long ago the receive started
 		load  load
 		want  int
 	}{
 		{0, light, 32}, {0, light, 64}, {0, light, 64}, {0, heavy, 64}, {0, crowded, 32},
-		{time.Second, crowded, 32}, // it started before the last change
+		{time.Second, crowded, 32}, // started before the last change
 		{time.Second, light, 32},
 		{0, light, 64},
 	} {
@@ -407,7 +409,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		weight int
-		other  time.Duration // duration at another queue
+		other  time.Duration // duration of a receive from another queue
 		want   time.Duration
 	}{
 		{"nobody has answered", 1, 0, 20 * time.Second},
@@ -428,7 +430,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty has demand for every slot that it is drawn for, even between two receives.
+// A queue with plenty has demand for every slot that it can get, even between two receives.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

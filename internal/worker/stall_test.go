@@ -12,8 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// suspend advances the wall clock as the worker sees it, as after suspending its machine. Tests simulate the queue's
-// clock separately by returning messages again.
+// suspend advances the wall clock that the worker reads, as if its machine had been suspended. The queue's clock is
+// simulated separately, by delivering messages again.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
@@ -54,7 +54,7 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 						t.Fatal(other, err)
 					}
 					after(2 * time.Minute)
-					// Neither the success nor the failure affected the other worker's receive.
+					// Neither a success nor a failure affected the other worker's receive.
 					m, _ := fake.Message(ids[0])
 					if m.Place != queuetest.FakeInFlight || time.Until(m.VisibleAt) < 50*time.Minute || fake.StaleChanges() != 0 {
 						t.Errorf("the other worker's message: %+v, %d stale changes", m, fake.StaleChanges())
@@ -79,7 +79,7 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 		app := &testApp{handle: done(5 * time.Second)}
 		r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: time.Minute})
 		r.send(10, "g")
-		after(12 * time.Second) // the third is in flight
+		after(12 * time.Second) // the third message is in flight
 		r.suspend(10 * time.Minute)
 		after(20 * time.Second)
 		if got := len(app.seen()); got != 3 {
@@ -95,7 +95,7 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 	})
 }
 
-// The answer of a receive may have lain unread during the stall, so its messages are not posted.
+// A receive response may have waited unread during the stall, so its messages are not posted.
 func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	})
 }
 
-// Receiving the message again brings a valid receipt.
+// When the message is received again, its new receipt handle is valid.
 func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,34 +9,36 @@ import (
 
 // Status is a snapshot of a worker.
 type Status struct {
-	Name    string    // from the options
+	Name    string    // from [Options]
 	Phase   string    // "not started", "running", "draining", "aborting" or "stopped"
 	Started time.Time // when Run was called; zero before
-	// Receiving is false if there are Reasons: the gate's, or an open breaker.
+	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons says why.
 	Receiving bool
 	Reasons   []Reason
 
 	// Concurrency is the configured limit; Limit is lower for a while after an outage of the app.
 	Concurrency, Limit int
-	// InWork is the number of running deliveries and Polls the number of open receives. The others count messages:
-	// Prefetched wait for a slot, Waiting behind their FIFO group, Postponed for another delivery, Unconfirmed for a
-	// confirmed delete.
+	// InWork is the number of running deliveries, Polls the number of open receives. The other fields count messages:
+	// Prefetched are waiting for a slot, Waiting are behind their FIFO group, Postponed wait for another delivery,
+	// and Unconfirmed wait for a confirmed delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts    Counts  // since the start of Run
 	PerSecond float64 // settled messages, averaged over about 10 s
-	// ServiceTime is the average duration of a delivery, RoundTrip of a receive that does not wait; 0 if unknown.
+	// ServiceTime is the average duration of a delivery, RoundTrip that of a receive that does not wait; 0 if
+	// unknown.
 	ServiceTime, RoundTrip time.Duration
 
-	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to the start of a
-	// delivery in the last minute. Both are 0 without messages.
+	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending a message to
+	// starting its delivery in the last minute. Both are 0 if there are no messages.
 	Oldest, LongestWait time.Duration
 	// LongestDelivery is the age of the oldest running delivery.
 	LongestDelivery time.Duration
-	// Turns is the number of messages started in the last minute, TurnShare their share in the pool, 0 to 1.
+	// Turns is the number of messages started in the last minute, TurnShare their fraction of the pool's messages, 0
+	// to 1.
 	Turns     int64
 	TurnShare float64
-	LimitedBy string     // the limiter's reason while it limits
+	LimitedBy string     // the limiter's reason during a limited period
 	LastError *LastError // may be nil
 }
 
@@ -49,19 +51,22 @@ type LastError struct {
 
 // Counts are numbers of messages and queue calls.
 type Counts struct {
-	// Received includes Duplicates, receives of messages already held or done.
+	// Received includes Duplicates, which are receives of messages already held or done.
 	Received, Duplicates int64
-	// Posted counts started deliveries of messages; Done, Failed, Unreached, Throttled and Postponed count their
-	// results. Aborted were cancelled by the end of Run; Late ended after their receipt had lapsed.
+	// Posted counts messages whose delivery started; Done, Failed, Unreached, Throttled and Postponed count results.
+	// Aborted counts deliveries cancelled because Run was ending, Late those that ended after their visibility
+	// timeout had expired.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost deletes given up, Expired messages past their retention.
+	// Deleted counts confirmed deletes, DeletesLost deletes that the worker gave up, and Expired messages past their
+	// retention.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Returned counts unposted messages made visible again, VisibilityExpired receipts that expired while held.
+	// Returned counts unposted messages made visible again, VisibilityExpired visibility timeouts that expired while
+	// their message was held.
 	Extended, Returned, VisibilityExpired int64
-	// EmptyPolls and FailedPolls count receives without messages or answer.
+	// EmptyPolls counts receives that returned no messages, FailedPolls those that failed.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
-	Promoted                                                 int64 // turns out of order because of MaxWait
-	Limited                                                  int64 // periods of limiting
+	Promoted                                                 int64 // turns given out of order because of MaxWait
+	Limited                                                  int64 // limited periods
 	Stalls                                                   int64 // times the process did not run
 }
 
@@ -72,7 +77,7 @@ type statistics struct {
 
 	perSecond      float64
 	measured       time.Time
-	settledAtStart int64 // settled messages at the time measured
+	settledAtStart int64 // settled messages at the time in measured
 }
 
 func (t *statistics) failed(action string, err error, now time.Time) {

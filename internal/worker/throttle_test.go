@@ -160,7 +160,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result queue.Result
-		paused bool // before the delivery ends, so that nothing is kept
+		paused bool // paused before the delivery ends, so that no message is kept
 		want   Counts
 	}{
 		{"done", queue.Result{Outcome: queue.Done}, false, Counts{Done: 1}},
@@ -173,7 +173,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			app := &testApp{handle: func(ctx context.Context, _ *queue.Message) queue.Result {
-				if calls++; calls > 1 { // a retry
+				if calls++; calls > 1 { // this is a retry
 					sleep(ctx, time.Minute)
 					return queue.Result{Outcome: queue.Done}
 				}
@@ -198,7 +198,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	}
 }
 
-// Held messages outlive a pause of any length: they are postponed and stay hidden.
+// Held messages are kept during a pause of any length: they are postponed and stay invisible.
 func TestThrottledPrefetch(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{2 * time.Second, 30 * time.Second, 3 * time.Minute} {

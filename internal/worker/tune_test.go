@@ -41,7 +41,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 	})
 }
 
-// The delay is determined when the failure happens.
+// The settings at the time of the failure determine the delay.
 func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,13 +52,13 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 		r.run()
 		after(time.Second)
 		r.w.Tune(&Tuning{ErrorVisibilityTimeout: new(100 * time.Second)})
-		after(10 * time.Second) // second attempt
+		after(10 * time.Second) // the second attempt has failed
 		after(50 * time.Second)
 		if n := len(app.seen()); n != 2 {
 			t.Errorf("%d attempts after a minute, want 2: the second failure waits for 100 s", n)
 		}
 		r.w.Tune(&Tuning{Backoff: Backoff{Min: time.Second}})
-		after(50 * time.Second) // third attempt; each further one a second later
+		after(50 * time.Second) // third attempt; the next ones follow a second apart
 		after(2 * time.Minute)
 		if n := len(app.seen()); n < 10 {
 			t.Errorf("%d attempts three minutes later, want ten and more", n)

@@ -1,24 +1,24 @@
 package worker
 
-// demand is a queue's interest in the next free slot.
+// demand is a queue's claim to the next free slot.
 type demand uint8
 
 const (
-	// noDemand means that it has no work for another slot.
+	// noDemand means that the queue has no work for another slot.
 	noDemand demand = iota
-	// openDemand means that receives may still bring messages for the slot. In strict order, lower queues wait for
-	// that.
+	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait
+	// for them.
 	openDemand
-	// hasDemand means that it has work for the slot, held or expected.
+	// hasDemand means that the queue holds or expects a message for the slot.
 	hasDemand
 )
 
-// sameCredit is the tolerance for equal credits.
+// sameCredit is the tolerance when comparing credits.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil: each gains its part of
-// the turn as credit, and the one with the highest credit pays for the turn. Queues that want nothing gain nothing.
-// random breaks ties, so that queues of equal weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or returns nil if none does.
+// Each of them gains credit in proportion to its weight, and the one with the highest credit pays for the turn. Other
+// queues gain nothing. random breaks ties, so that queues of equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -34,7 +34,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 			case taker == nil || l.credit > taker.credit+sameCredit:
 				taker, tied = l, 1
 			case l.credit > taker.credit-sameCredit:
-				if tied++; random(tied) == 0 { // equal chances for all tied queues
+				if tied++; random(tied) == 0 { // Give all tied queues equal chances.
 					taker = l
 				}
 			}
@@ -47,7 +47,8 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with work, or -1 if none has work or one above it has openDemand.
+// firstInOrder returns the index of the first queue with work, or -1 if there is none or an earlier queue has
+// openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -16,7 +16,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// shareTurns draws n turns among the queues that want one and counts them.
+// shareTurns gives out n turns among the queues that want one and counts them.
 func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
@@ -25,8 +25,8 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// At any moment, each queue with work has had its share of the turns, give or take two, however often other queues
-// come and go.
+// At any time, each queue with work has received its share of the turns to within two, however often other queues
+// become empty.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -45,7 +45,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 				}
 				continue
 			}
-			// Differences left by the change are balanced within a round.
+			// Differences caused by the change are balanced within a round.
 			shareTurns(2*total, lanes, wants)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
@@ -66,7 +66,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 }
 
 // TestEqualWeightsAreInRandomOrder checks that each queue is equally likely to be first, that all orders of the first
-// three turns are equally likely, and that shares are equal in the long run.
+// three turns are equally likely, and that the shares are equal in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000
@@ -85,7 +85,7 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 		t.Fatalf("orders of the first turns: %v, want the 6 in which each queue has one", orders)
 	}
 	const p = 1.0 / 6
-	// Five standard deviations.
+	// The tolerance is five standard deviations.
 	allowed := 5 * math.Sqrt(starts*p*(1-p))
 	for order, n := range orders {
 		if math.Abs(float64(n)-starts*p) > allowed {
@@ -113,7 +113,7 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	}
 }
 
-// A queue of weight 1 in 100 gets one turn in a hundred, and not two in a row after being idle.
+// A queue of weight 1 in 100 gets one turn in a hundred, and no extra turns after being idle.
 func TestIdleQueueSavesUpNoTurns(t *testing.T) {
 	t.Parallel()
 	lanes := lanesOf(99, 1)

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// visibilityChanger sends all visibility changes: extensions, delays of the next attempt, and returns of unposted
-// messages.
+// visibilityChanger sends all visibility changes: extensions, retry delays and returns of unposted messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
 	pending  batcher
-	// returning holds returns that wait until no receive is open.
+	// returning holds returns that wait until all open receives have ended.
 	returning []pending
 }
 
@@ -37,8 +36,8 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change queues a visibility change. A message has only one pending or in flight, because two could arrive in the
-// wrong order.
+// change queues a visibility change. A message has at most one change pending or in flight, because two could arrive
+// in the wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -48,7 +47,7 @@ func (v *visibilityChanger) change(p pending, due time.Time) {
 	v.pending.put(p, due)
 }
 
-// ended completes a change and queues the next one.
+// ended completes a visibility change and queues the next one, if any.
 func (v *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
 	if next := h.following; next != nil {
@@ -127,7 +126,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 }
 
 // tryAgain retries a delay or a return. If the failed change may have been applied, it is retried only while the
-// message is hidden in either case: later it could expose another worker's message.
+// message is invisible either way: a later retry could make a message visible that another worker has received.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -154,9 +153,9 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// release drops a message that becomes visible by itself. The messages behind it in its FIFO group are returned,
-// unless it failed at its last receive: they were received as often, and might be dead-lettered unposted if they had
-// to come again.
+// release drops a message that becomes visible when its timeout expires. The messages behind it in its FIFO group are
+// returned, unless it failed on its last receive: they have been received as often, and another receive might
+// dead-letter them without being posted.
 func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
 		v.messages.leaveGroup(h, now)
@@ -171,14 +170,14 @@ func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll returns the messages of a group, last one first to preserve their order.
+// returnAll returns the messages of a group, in reverse to preserve their order.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)
 	}
 }
 
-// returnMessage makes an unposted message visible after pause, or drops it if another worker may hold it.
+// returnMessage makes an unposted message visible after pause, or drops it if its visibility timeout has expired.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

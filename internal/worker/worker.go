@@ -14,11 +14,11 @@ type Worker struct {
 	core       *core
 	queue      Queue
 	deliverer  Deliverer
-	batches    BatchDeliverer // nil if messages are delivered singly
+	batches    BatchDeliverer // nil if deliveries contain one message each
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
-	limiter    *limiterState // nil without a limit
+	limiter    *limiterState // nil without a limiter
 	poller     *poller
 	slots      *slots
 	settler    *settler
@@ -28,11 +28,11 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time     // next check of all held messages
-	drained   chan struct{} // closed when draining has ended
+	nextRound time.Time     // when to check all held messages again
+	drained   chan struct{} // closed once the worker has drained
 }
 
-// New returns a worker that does nothing until [Worker.Run]. opts may be nil.
+// New returns a worker that is idle until [Worker.Run] is called. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
 	o := opts.settled()
@@ -72,7 +72,8 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed starts all deliveries, calls and receives that are possible now. Every step under the lock ends with it.
+// proceed starts all deliveries, calls and receives that are possible now. It is called at the end of every step that
+// holds the lock.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -97,7 +98,7 @@ func (w *Worker) observe(now time.Time) {
 	}
 }
 
-// stalled corrects the visibility of all messages by the time that the monotonic clock missed.
+// stalled shifts the times of all messages by the part of the stall that the monotonic clock did not count.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)
@@ -126,8 +127,8 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate sets whether the app is ready. Until the gate is first closed, the worker probes the app itself. Opening it
-// also stops the probes after an outage, and deliveries resume one at a time. reason explains a closed gate.
+// Gate reports whether the app is ready. Until the gate is first closed, the worker probes the app itself. Opening it
+// also ends the probes after an outage, and deliveries resume one at a time. reason explains why the gate is closed.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -136,19 +137,20 @@ func (w *Worker) Gate(open bool, reason string) {
 	w.proceed(now)
 }
 
-// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 means unknown. Just after an increase, a
-// message may be delivered behind later messages of its group.
+// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 means unknown. Shortly after an increase, a
+// message may be delivered after later messages of its group.
 func (w *Worker) SetMaxReceives(n int) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter deletes messages for which match returns false, without posting them, from the next receive on; nil
-// delivers all. It may be called before [Worker.Run]. match must be safe for concurrent use.
+// SetFilter sets the filter for messages received from now on: those for which match returns false are deleted
+// without being posted. A nil match delivers all messages. SetFilter may be called before [Worker.Run]. match must be
+// safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
-// Tuning is the part of [Options] that may change while a worker runs.
+// Tuning contains the [Options] that can change while a worker runs.
 type Tuning struct {
 	Concurrency            int
 	ErrorVisibilityTimeout *time.Duration
@@ -179,7 +181,7 @@ func (w *Worker) Tune(t *Tuning) {
 	w.core.wakeAt(now)
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot of the worker.
 func (w *Worker) Status() Status {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -243,7 +245,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork returns the number and start of the attempt in flight for a message.
+// InWork returns the number and start time of the message's attempt in flight. ok is false if there is none.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

@@ -11,31 +11,31 @@ import (
 )
 
 type protocol struct {
-	idle    time.Duration // maximum silence
-	success StatusSet     // statuses with a body that must be complete
-	maxBody int           // bytes of a success body to read
-	keep    int           // bytes of any body to keep
-	headers bool          // keep all response headers
+	idle    time.Duration // maximum time without activity
+	success StatusSet     // statuses that mean success; their bodies must be complete
+	maxBody int           // maximum bytes of a success body to read
+	keep    int           // bytes to keep of any body
+	headers bool          // preserve all response headers
 }
 
 type answer struct {
-	head     *http.Response // nil if none was read
+	head     *http.Response // nil if no response headers were read
 	first    []byte         // start of the body; valid until the next exchange
-	sent     bool           // a byte of the request may have reached the app
-	started  bool           // a byte of the response was read
-	success  bool           // head has a success code
-	broken   bool           // the body of a success is incomplete
-	whole    bool           // the body was read completely
+	sent     bool           // at least one byte of the request may have reached the app
+	started  bool           // at least one byte of the response was read
+	success  bool           // head has a success status
+	broken   bool           // the response is a success with an incomplete body
+	whole    bool           // the body was read to its end
 	wanted   steering       // the app's instruction
-	problem  string         // why an instruction was ignored
+	problem  string         // why an instruction was ignored; may be empty
 	extended time.Duration  // inactivity timeout chosen by the app
-	err      error          // why head is nil or the body broken
+	err      error          // why head is nil or the body incomplete
 	keep     bool           // the connection is reusable
 	conn     *conn          // connection of this exchange
 	pool     *pool          // pool to return conn to
 }
 
-// readAnswer reads the final response. Without one it leaves w unfinished.
+// readAnswer reads the final response. If there is none, the caller must finish w.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -64,13 +64,14 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 		a.wanted = c.applyOutcome(values, true, false)
 	}
 
-	// Extra bytes could be mistaken for the next response.
+	// Extra bytes could be mistaken for the response to the next request.
 	a.whole = whole
 	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
 	return a
 }
 
-// readHead reads the final response's headers. Informational responses only count as activity.
+// readHead reads the headers of the final response. Informational responses count as activity and may carry
+// instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -99,7 +100,7 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes and keeps the first ones. An error means that the body is incomplete.
+// readBody reads at most maxBody bytes and keeps the first keep bytes. An error means that the body is incomplete.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
 	c.first = c.first[:0]
 	if body == http.NoBody {
@@ -122,8 +123,8 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead consumes the head of a simple success, and returns nil for any other response. Most responses are
-// simple, and skip the slower parser.
+// takePlainHead consumes the headers of a simple success response, and returns nil for any other. Most responses are
+// simple, so they skip the slower parser.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -145,7 +146,8 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// parsePlainHead returns size 0 unless the head is a common success with only headers known to be irrelevant.
+// parsePlainHead parses the head of a common success response whose headers are all known to be irrelevant. For any
+// other head, size is 0.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	line, rest, ok := bytes.Cut(text, crlf)
 	if !ok {
@@ -192,7 +194,7 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 	return 0, 0, 0
 }
 
-// parsePlainStatus returns the status of a status line, or 0 unless it is a common success.
+// parsePlainStatus returns the code of a status line if it is a common success, otherwise 0.
 func parsePlainStatus(line []byte) int {
 	const version = "HTTP/1.1 "
 	if len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||
@@ -213,7 +215,7 @@ func parsePlainStatus(line []byte) int {
 
 var crlf, colonSpace = []byte("\r\n"), []byte(": ")
 
-// isPlainValue reports whether a text is printable ASCII without a trailing space.
+// isPlainValue reports whether text is non-empty printable ASCII without a trailing space.
 func isPlainValue(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' || b > '~' {
@@ -228,7 +230,7 @@ type exactBody struct {
 	left int64
 }
 
-// Read returns [io.ErrUnexpectedEOF] if the connection ends before the body.
+// Read returns [io.ErrUnexpectedEOF] if the connection ends before the body is complete.
 func (b *exactBody) Read(p []byte) (int, error) {
 	n, err := b.conn.buf.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -241,5 +243,5 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close keeps the connection for reuse.
+// Close does nothing, because the connection may be reused.
 func (b *exactBody) Close() error { return nil }

@@ -23,7 +23,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// batchID returns the ID for the signature of a batch. The same messages always get the same ID.
+// batchID returns the message ID with which a batch is signed. The same messages always get the same ID.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -32,7 +32,8 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads the failed messages from a success response. Other text is ignored: many apps answer "OK".
+// readFailures reads the failed messages from a success response. Any other body is ignored, because many apps just
+// return "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -51,14 +52,14 @@ func (p *content) readFailures(a *answer) (problem string) {
 const behindReason = "an earlier message of its group is not done"
 
 // InParts delivers messages in order: those for which alone returns true one by one, the others together. It returns
-// one result per message. If deliver returns fewer results than messages, the remaining messages are passed again.
+// one result per message. If deliver returns fewer results than messages, it is called again with the rest.
 //
 // On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
 // not reach the target, the remaining messages are not sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // by group, the result for its later messages
+	stopped := map[string]queue.Result{} // by group, the result for the messages behind an unfinished one
 	for next := 0; next < len(ms); {
 		var part []*queue.Message
 		var places []int

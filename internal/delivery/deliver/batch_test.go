@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// lettersOf returns a letter per result: D for done, F for failed, U for unreached.
+// lettersOf returns one letter per result: D for done, F for failed, U for unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])
@@ -24,8 +24,8 @@ func lettersOf(results []queue.Result) (s string) {
 	return s
 }
 
-// An app receives several messages in one POST, in the format of a function's event, and responds like a function.
-// Text that is not JSON is a success for all of them.
+// An app receives several messages in one POST request, in the format of a Lambda event, and can respond like a
+// function. A response that is not JSON means that all messages are done.
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
@@ -87,7 +87,7 @@ func TestAppGetsSeveralMessages(t *testing.T) {
 	}
 }
 
-// A terminal status also applies to a batch of one.
+// A terminal status also applies to a batch of one message.
 func TestBatchOfOne(t *testing.T) {
 	t.Parallel()
 	terminal, _ := ParseStatusSet("400")
@@ -99,12 +99,13 @@ func TestBatchOfOne(t *testing.T) {
 	}
 }
 
-// Scheduled runs are posted alone between the batches. Messages of a FIFO group are not posted behind a failure.
+// Scheduled runs are posted alone between the batches. On a FIFO queue, messages behind a failed one of their group
+// are not posted.
 func TestRunsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, arn string
-		given     []string // runs start with @
+		given     []string // names that start with @ are scheduled runs
 		fails     string   // the message that fails
 		posts     []string
 		want      string
@@ -155,7 +156,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 			t.Errorf("%s: %s, want %s; posts (-want +got)\n%s", tt.name, lettersOf(results), tt.want, diff)
 		}
 		posted := strings.Fields(strings.Join(posts, " "))
-		for i, r := range results { // messages held back cost no attempt
+		for i, r := range results { // messages held back make no attempt
 			if isPosted := slices.Contains(posted, ms[i].ID); r.Unsent == isPosted {
 				t.Errorf("%s: message %s was posted: %t, and its result says unsent: %t", tt.name, ms[i].ID, isPosted, r.Unsent)
 			}
@@ -163,7 +164,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 	}
 }
 
-// If the app cannot be reached, no message is sent.
+// If the app cannot be reached, no message of the batch is sent.
 func TestUnreachedBatch(t *testing.T) {
 	t.Parallel()
 	var parts int
@@ -193,7 +194,7 @@ func TestBatchNeedsAnARN(t *testing.T) {
 	}
 }
 
-// The recorder of one message in a batch receives the exchange of the batch.
+// A recorder of one message in a batch receives the exchange of the whole batch.
 func TestExchangeOfABatchIsRecorded(t *testing.T) {
 	t.Parallel()
 	var got []*Exchange

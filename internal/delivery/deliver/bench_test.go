@@ -18,9 +18,9 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeliver compares Deliver with a net/http client that posts the same request to the same app, alternately
-// in one run. "ratio" is Deliver's rate divided by the client's; "cpu-ratio" is the client's CPU time per POST
-// divided by Deliver's, both including the app's.
+// BenchmarkDeliver compares Deliver with a net/http client that posts the same request to the same app, alternating
+// in one run. "ratio" is Deliver's rate divided by the client's; "cpu-ratio" is the client's CPU time per request
+// divided by Deliver's. Both include the app's CPU time.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) { benchmarkDeliver(b, connections) })
@@ -66,7 +66,7 @@ func benchmarkDeliver(b *testing.B, connections int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// bareClient returns a func that posts the same request as a delivery of m.
+// bareClient returns a function that posts the same request as a delivery of m.
 func bareClient(b *testing.B, url string, m *queue.Message, connections int) func() {
 	transport := &http.Transport{MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DisableCompression: true}
 	b.Cleanup(transport.CloseIdleConnections)

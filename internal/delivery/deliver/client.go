@@ -13,13 +13,13 @@ import (
 	"tendril/queue"
 )
 
-// Client delivers messages to one app by POST. It is safe for concurrent use.
+// Client delivers messages to one app in POST requests. It is safe for concurrent use.
 type Client struct {
 	head      *requestHead
 	transport transport
 	single    protocol
-	batches   protocol // for batches
-	record    string   // end of each record; "" disables batches
+	batches   protocol // used for batches
+	record    string   // constant end of each batch record; "" disables batches
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -28,7 +28,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient returns a client. It checks the options, but does not connect yet.
+// NewClient checks the options and returns a client. It does not connect yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -70,8 +70,8 @@ func NewClient(opts *Options) (*Client, error) {
 	}, nil
 }
 
-// Deliver posts m to the app, at most once: a new connection is used only if a kept one accepted no byte. It returns
-// soon after ctx is done, with the outcome Failed if the app may be working.
+// Deliver posts m to the app at most once. It retries on a new connection only if a kept one accepted no bytes. It
+// returns soon after ctx is done, with the outcome Failed if the app may be processing the message.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -79,14 +79,14 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // a scheduled run has no body
+		p.body = "" // A scheduled run has no body.
 	}
 	return c.deliver(ctx, &p)
 }
 
 // DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
-// batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue,
-// a message that is not done holds back later ones of its group.
+// batchItemFailures. Scheduled runs are posted alone, and so are all messages if [Options].QueueARN is empty. On a
+// FIFO queue, a message that is not done holds back later messages of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -107,13 +107,13 @@ func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// content is the content of one POST.
+// content is the content of one POST request.
 type content struct {
 	message *queue.Message
-	run     *scheduledRun    // nil for an ordinary message
+	run     *scheduledRun    // nil for ordinary messages
 	batch   []*queue.Message // nil for a single message
 	body    string
-	failed  map[string]bool // of a batch, by ID
+	failed  map[string]bool // IDs of the failed messages in a batch
 }
 
 type scheduledRun struct {
@@ -121,7 +121,8 @@ type scheduledRun struct {
 	target string
 }
 
-// runOf returns the scheduled run in m, or nil if it is an ordinary message. It fails if the path is invalid.
+// runOf returns the scheduled run in m, or nil if m is an ordinary message. It returns an error if the run's path is
+// invalid.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
@@ -133,7 +134,7 @@ func runOf(m *queue.Message) (*scheduledRun, error) {
 	return &scheduledRun{m.Run, target}, nil
 }
 
-// deliver makes one POST.
+// deliver makes one POST request.
 func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	start := time.Now()
 	var end time.Time
@@ -210,7 +211,8 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil if the app accepts connections. It completes TLS handshakes, because servers log incomplete ones.
+// Probe returns nil if the app accepts connections. It completes the TLS handshake, because servers log incomplete
+// handshakes.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}
@@ -218,8 +220,8 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the configuration of the next connection; nil without TLS. It must not be modified.
+// TLSConfig returns the TLS configuration for the next connection, or nil without TLS. Callers must not modify it.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
 
-// Close closes unused connections now, and the others when their deliveries end.
+// Close closes unused connections immediately and the others when their deliveries end.
 func (c *Client) Close() { c.transport.close() }

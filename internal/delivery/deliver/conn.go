@@ -15,73 +15,74 @@ import (
 )
 
 const (
-	// writeGrace is how long writing a request may take after its response has arrived.
+	// writeGrace is how long writing a request may continue after its response has arrived.
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the size of one write. Longer requests are written while the response is read, so that the app
-	// can respond early.
+	// writeChunk is the maximum size of one write. Longer requests are written in a separate goroutine while the
+	// response is read, so that the app can respond early.
 	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// maxAnswerBody is how much of a response body is read. Connections with longer responses are closed.
+	// maxAnswerBody is how much of a response body is read. If the body is longer, its connection is closed.
 	maxAnswerBody = 64 << 10
 	// answerRead is how much of an unsuccessful response is kept.
 	answerRead = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which cannot change the result.
+	// drainTime limits how long the body of an unsuccessful response is read, because it cannot change the result.
 	drainTime = time.Second
 )
 
-// The parser's errors are not returned, because they quote the response.
+// These errors replace the parser's, which quote the response.
 var (
 	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
 	errGarbled     = errors.New("the answer is not HTTP")
 )
 
-// isLate reports whether a deadline of the exchange passed, as opposed to a network timeout.
+// isLate reports whether a deadline of the exchange has passed, as opposed to a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// isTimeout reports any kind of timeout.
+// isTimeout reports whether err is a timeout of any kind.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether the peer closed the connection. A peer that has not read everything resets it.
+// isClosed reports whether the peer closed or reset the connection. It resets the connection if it has not read all
+// data.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// conn is a connection to the app. It carries one exchange at a time and tracks activity.
+// conn is a connection to the app. It carries one exchange at a time and monitors its activity.
 type conn struct {
-	stream io.ReadWriteCloser // raw, or TLS over it
+	stream io.ReadWriteCloser // TLS connection over raw, or raw itself
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	peek   *peeker       // nil without non-blocking reads
-	out    []byte        // head, then parts of the body
+	peek   *peeker       // nil if the connection does not support non-blocking reads
+	out    []byte        // request headers, followed by chunks of the body
 
-	// Buffers reused by the next exchange:
-	scrap    []byte        // for the body
-	first    []byte        // kept start of the body
-	response http.Response // a plain response
-	body     exactBody     // body of a plain response
+	// The following buffers are reused by the next exchange.
+	scrap    []byte        // buffer for reading the body
+	first    []byte        // kept part of the body
+	response http.Response // used for simple responses
+	body     exactBody     // body of a simple response
 
-	idleSince time.Time // end of the last exchange
+	idleSince time.Time // when the last exchange ended
 
-	// State of the current exchange:
-	idle    time.Duration // maximum silence
+	// The following fields describe the current exchange.
+	idle    time.Duration // maximum time without activity
 	end     time.Time     // deadline; zero if none
 	written int64         // request bytes passed to the kernel
-	read    int64         // response bytes
+	read    int64         // response bytes read
 	limit   int64         // response bytes that may still be read
-	resting bool          // the next read gets a new idle timeout
+	resting bool          // the next read restarts the idle timeout
 	readErr error
-	stopped atomic.Bool // reads and writes fail forever
-	closing atomic.Bool // the response is there, so writing must end
-	abort   func()      // c.stop, allocated once
+	stopped atomic.Bool // reads and writes fail from now on
+	closing atomic.Bool // the response has arrived, so writing must end
+	abort   func()      // c.stop as a value, allocated once
 
-	// Instructions of the app:
-	extended bool   // it chose the idle timeout
-	problem  string // why an instruction is ignored; "" if none is
+	// The following fields result from the app's instructions.
+	extended bool   // the app chose the idle timeout
+	problem  string // why an instruction was ignored; may be empty
 }
 
 func newConn(raw net.Conn) *conn {
@@ -107,7 +108,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, up to the deadline.
+// extend restarts the idle timeout without exceeding the deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -123,13 +124,13 @@ func (c *conn) extend() {
 	}
 }
 
-// stop makes reads and writes fail forever. It is safe for concurrent use.
+// stop makes all further reads and writes fail. It is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
+	c.raw.SetDeadline(time.Unix(1, 0)) // a time in the past on any clock
 }
 
-// Read restarts the idle timeout if the previous read returned data.
+// Read reads from the connection. It restarts the idle timeout if the previous read returned data.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.limit <= 0 {
 		c.readErr = errHeadTooLong
@@ -151,7 +152,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes out and then body. Each chunk counts as activity.
+// send writes c.out followed by body. Each chunk counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -167,12 +168,12 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an idle connection is still open, and has nothing to read.
+// alive reports whether an idle connection is still open and has no data to read.
 func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
 
-// peeker checks connections without blocking.
+// peeker checks without blocking whether a connection has data to read.
 type peeker struct {
 	raw  syscall.RawConn
 	look func(fd uintptr) bool
@@ -181,7 +182,7 @@ type peeker struct {
 	err  error
 }
 
-// newPeeker returns nil for a closed connection.
+// newPeeker returns nil if the connection is closed.
 func newPeeker(c syscall.Conn) *peeker {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -195,7 +196,8 @@ func newPeeker(c syscall.Conn) *peeker {
 	return p
 }
 
-// isQuiet reports whether there is nothing to read. If there is, a byte is lost, so the connection must be closed.
+// isQuiet reports whether the connection is open without data to read. If there is data, a byte is lost, so the
+// connection must be closed.
 func (p *peeker) isQuiet() bool {
 	return p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
@@ -217,7 +219,7 @@ func (c *conn) exchange(ctx context.Context, r *request) answer {
 	} else if err := c.send(r.body); err != nil && c.written == 0 {
 		a.err = err
 	} else {
-		// The app may have responded without reading everything. The connection is then not reusable.
+		// The app may have responded without reading the whole request; then the connection cannot be reused.
 		a = c.readAnswer(p, nil)
 		a.keep = a.keep && err == nil
 	}
@@ -239,7 +241,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// Nothing was sent, so whatever was read is not the response.
+		// Nothing was sent, so any data read is not the response.
 		return answer{err: w.err}
 	}
 	return a
@@ -247,7 +249,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 
 type writer struct {
 	conn *conn
-	done chan struct{} // closed at the end
+	done chan struct{} // closed when writing has ended
 	err  error         // set before done is closed
 }
 
@@ -257,13 +259,13 @@ func (w *writer) run(body string) {
 	case w.err == nil:
 		w.conn.extend()
 	case w.conn.written == 0:
-		w.conn.stop() // no response will come
+		w.conn.stop() // No response will arrive.
 	}
 	close(w.done)
 }
 
-// finish waits until writing has ended, for a short time if wait is set, and reports whether the whole request was
-// written.
+// finish waits for writing to end, and reports whether the whole request was written. With wait, writing gets a short
+// grace period; otherwise it is aborted.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

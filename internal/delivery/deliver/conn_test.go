@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// recorder is a connection that records its deadlines.
+// recorder is a connection that records the deadlines set on it.
 type recorder struct {
 	net.Conn
 	read, write time.Time
@@ -48,13 +48,13 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 		c.stop()
 		past := time.Unix(1, 0).Sub(now)
 		check("stopped", past, past)
-		c.extend() // by a goroutine that has not noticed yet
+		c.extend() // as in a goroutine that has not noticed the stop yet
 		check("stopped for good", past, past)
 	})
 }
 
-// A context that ends during the last bytes of the response closes the connection, and does not affect the next
-// message.
+// If the context ends while the last bytes of the response arrive, the connection is closed, and the next message is
+// not affected.
 func TestContextEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +81,7 @@ func (c afterRead) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// A connection with a partially written request is not reused.
+// A connection is not reused if its last request was written only partially.
 func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestPool(t *testing.T) {
 		if !raws[0].closed || raws[1].closed {
 			t.Errorf("after 1.2 s and 0.6 s: closed %v and %v", raws[0].closed, raws[1].closed)
 		}
-		// Connections may have expired before the sweep runs.
+		// Connections may expire before the sweep runs.
 		if p.get(time.Now().Add(time.Minute)) != nil || !raws[1].closed {
 			t.Error("a connection too old was given out")
 		}

@@ -16,7 +16,7 @@ type dialer struct {
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil without TLS
-	files   *identity   // updates tls from the certificate files; may be nil
+	files   *identity   // updates tls when the certificate files change; may be nil
 	event   func(Connected)
 }
 
@@ -39,15 +39,15 @@ func newDialer(t *target, opts *Options) (d *dialer, err error) {
 	return d, err
 }
 
-// refuseAtConnect checks the resolved address.
+// refuseAtConnect rejects forbidden addresses after name resolution.
 func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())
 	}
-	return nil // a unix socket
+	return nil // a Unix socket
 }
 
-// dial opens a connection. It gives up at end, unless that is zero.
+// dial opens a connection. It gives up at end unless end is zero.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	return c, nil
 }
 
-// config returns the next connection's configuration; nil without TLS.
+// config returns the TLS configuration for the next connection, or nil without TLS.
 func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls
@@ -82,7 +82,7 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// connect returns the first address's error if none accepts the connection.
+// connect tries the target's addresses in order. If all fail, it returns the first address's error.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// Failures to send a message are distinguished from failures of the app.
+// Connection failures have reasons that differ from those of a failing app.
 func TestDialFailures(t *testing.T) {
 	t.Parallel()
 	connect := func(err error) error {
@@ -51,7 +51,7 @@ func TestDialFailures(t *testing.T) {
 		if !errors.Is(r.Err, test.err) {
 			t.Errorf("%s: the cause is %v", test.reason, r.Err)
 		}
-		probed := strings.Replace(test.reason, "5s", "4s", 1) // a probe waits less
+		probed := strings.Replace(test.reason, "5s", "4s", 1) // a probe has a shorter timeout
 		if err := h.Probe(t.Context()); err == nil || err.Error() != probed || !errors.Is(err, test.err) {
 			t.Errorf("%s: the probe says %v", test.reason, err)
 		}
@@ -80,7 +80,7 @@ func TestLocalhostIsDialledByNumber(t *testing.T) {
 			if len(dialled) == 1 {
 				return nil, refused
 			}
-			return nil, syscall.EADDRNOTAVAIL // a machine without IPv6
+			return nil, syscall.EADDRNOTAVAIL // as on a machine without IPv6
 		}
 	})
 	r := deliver(h, message())
@@ -119,13 +119,13 @@ func TestRefuseAddress(t *testing.T) {
 	}
 }
 
-// The address is checked after resolving the name.
+// Addresses are checked after name resolution.
 func TestRefusedAtConnect(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// A multicast address, because nothing would be sent to it in any case.
+	// The test uses a multicast address, because nothing would be sent to it anyway.
 	_, err := h.transport.(*onceTransport).dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)

@@ -22,20 +22,21 @@
 //
 // # Why not http.Transport
 //
-// http.Transport is made for requests that may be repeated; deliveries may not. It resends requests in some cases,
-// reads ahead, so that unsolicited bytes can become the next response, and reports neither how much of a request was
-// written nor progress that could extend a deadline. It also needs two more goroutines and half as much CPU time
-// again. This package uses net/http only to parse responses.
+// http.Transport is made for requests that may be repeated, which deliveries may not. It resends requests in some
+// cases; it reads ahead, so that unsolicited bytes can become the next response; and it reports neither how much of a
+// request was written nor progress that could extend a deadline. It also needs two more goroutines and 50 % more CPU
+// time. This package uses net/http only to parse responses.
 //
 // # Guarantees
 //
-//   - Done requires a whole success response to this request, with up to 64 KiB of its body.
-//   - Unreached means that no byte of the request was sent, or that the target refused our certificate. Anything between
-//     Unreached and Done is Failed, even if the app may have done the work.
+//   - Done requires a complete success response to this request, with a body of up to 64 KiB.
+//   - Unreached means that no byte of the request was sent, or that the target refused the client certificate. Anything
+//     between Unreached and Done is Failed, even if the app may have processed the message.
 //   - Tendril-Outcome takes precedence over the status (steer.go), but does not apply to incomplete responses.
-//   - Only the configured target is dialled, without redirects or proxies. A message chooses at most a path on it, see
-//     [queue.ParsePath]. Link-local and metadata addresses are refused after resolving the name.
-//   - A connection is reused only if the previous exchange was complete and nothing followed.
+//   - The client connects only to the configured target, without following redirects or using proxies. A message can
+//     choose only a path on it, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name
+//     resolution.
+//   - A connection is reused only if the previous exchange was complete and no extra bytes followed.
 //   - An attribute is delivered unchanged, apart from surrounding blanks, or dropped and counted in
 //     X-Aws-Sqsd-Attr-Dropped. Attributes cannot stop a delivery or replace other headers.
 //

@@ -15,16 +15,16 @@ import (
 	"tendril/queue"
 )
 
-// fate is the state of a connection after a response.
+// fate is what happens to a connection after a response.
 type fate int
 
 const (
 	kept    fate = iota // reused for the next message
 	closed              // closed by the app
-	dropped             // closed by the client, because it is not trustworthy
+	dropped             // closed by the client, because it may be out of sync
 )
 
-// One unusual response each, to a POST that was read.
+// Each case is an unusual response to a request that the app has read.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	const done, failed = queue.Done, queue.Failed
@@ -98,7 +98,8 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// The app closes a kept connection after reading the next POST. It may be working on it, so it is not posted again.
+// The app closes a kept connection after reading the next request. It may be processing the message, so the client
+// does not post it again.
 func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*queue.Message{
@@ -121,7 +122,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// The app closed an idle connection: the message is sent once, on a new one.
+// If the app closed an idle connection, the message is sent once, on a new connection.
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -138,7 +139,7 @@ func TestClosedWhileUnused(t *testing.T) {
 	a.wantCounts(t, 5, 5)
 }
 
-// An unsolicited response must not be taken for the next message's.
+// An unsolicited response must not be taken for the response to the next message.
 func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
@@ -159,7 +160,7 @@ func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	a.wantCounts(t, 2, 2)
 }
 
-// spoilable is a connection that accepts no byte once it is spoiled.
+// spoilable is a connection that can be made to accept no more bytes.
 type spoilable struct {
 	net.Conn
 	spoiled *atomic.Bool
@@ -172,7 +173,7 @@ func (c spoilable) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A kept connection that accepts no byte is replaced once; a new one is not.
+// A kept connection that accepts no bytes is replaced once; a new connection is not.
 func TestNothingWritten(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"short": "x", "long": strings.Repeat("x", 2*writeChunk)} {
@@ -209,7 +210,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// The app responds before it has read the message, or does not read the rest.
+// The app responds before it has read the entire message, or without reading the rest.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -256,7 +257,7 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
-// Endless bodies and compression bombs are read up to the limit.
+// Endless and highly compressed bodies are read only up to the limit.
 func TestEndlessBodies(t *testing.T) {
 	t.Parallel()
 	endless := func(encoding string, part []byte) func(*appConn) {

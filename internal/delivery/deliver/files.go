@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// TLSFiles are PEM files, checked for changes before each connection. The zero value uses the system's CAs and no
-// client certificate.
+// TLSFiles are paths of PEM files, which are checked for changes before each connection. The zero value means the
+// system's CAs and no client certificate.
 type TLSFiles struct {
-	// CA contains trusted authorities; "" means the system's.
+	// CA contains the trusted certificate authorities; "" means the system's.
 	CA string
-	// Cert and Key are the client certificate with its chain and its private key. Set both or neither.
+	// Cert contains the client certificate with its chain, Key its private key. Set both or neither.
 	Cert, Key string
 }
 
-// expiryWarning is how long before its expiry a certificate is first reported.
+// expiryWarning is how long before its expiry a certificate is first reported as expiring.
 const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour
 
-// identity is a TLS configuration with the certificates in files.
+// identity is a TLS configuration whose certificates are loaded from files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -34,9 +34,9 @@ type identity struct {
 
 	mu       sync.Mutex
 	current  *tls.Config
-	expires  time.Time // earliest expiry in the files
-	reported time.Time // last expiry report
-	seen     [3]string // last content of the files
+	expires  time.Time // earliest expiry of the certificates
+	reported time.Time // when the expiry was last reported
+	seen     [3]string // file contents when last read
 }
 
 func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead)) (*identity, error) {
@@ -55,7 +55,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config returns the current configuration. Unreadable or invalid files leave the previous one in place.
+// config returns the current configuration. If the files are unreadable or invalid, it keeps the previous one.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,7 +64,7 @@ func (i *identity) config(now time.Time) *tls.Config {
 			i.event(e)
 		}
 	}
-	if seen, err := i.read(); err == nil && seen != i.seen { // it is probably being replaced
+	if seen, err := i.read(); err == nil && seen != i.seen { // An unreadable file is probably being replaced.
 		i.seen = seen
 		fresh, expires, err := i.parse()
 		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
@@ -86,7 +86,7 @@ func (i *identity) read() (seen [3]string, err error) {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // a FIFO would block the delivery
+		if err == nil && !info.Mode().IsRegular() { // Opening a FIFO would block the delivery.
 			err = errors.New("not a regular file")
 		}
 

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// authority signs certificates for tests.
+// authority is a CA that signs certificates for tests.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -38,7 +38,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue creates a certificate that is valid until a time. The first one is the authority's own.
+// issue creates a certificate that is valid until the given time. The first one is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,8 +83,8 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server with a certificate for name, signed by a, that requires client certificates of a. It returns
-// the URL, a client's files, and the name of the last client.
+// mutual starts a server that requires client certificates signed by a. Its own certificate is for name and also
+// signed by a. mutual returns the URL, the files for a client, and the name of the last client.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f
 }
 
 // TestClientCertificate also replaces the files while connections are open, and checks that an expiring certificate
-// is reported once a day.
+// is reported only once a day.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -152,7 +152,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// TestRefusedCertificateIsNoAttempt covers messages sent before the refusal, as with TLS 1.3, and probes.
+// TestRefusedCertificateIsNoAttempt covers probes, and messages sent before the refusal, as happens with TLS 1.3.
 func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -173,7 +173,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 			change(&f)
 			h := newHTTP(t, func(o *Options) { o.Target, o.TLS = url, f })
 			reason := refusedReason
-			if i == 0 && version == tls.VersionTLS12 { // whose alert does not give a reason
+			if i == 0 && version == tls.VersionTLS12 { // its alert does not give a reason
 				reason = "TLS handshake failed"
 			}
 			want(t, deliver(h, message()), queue.Unreached, 0, reason)
@@ -187,7 +187,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestTargetMustHaveItsName also checks that versions below TLS 1.2 are rejected.
+// TestTargetMustHaveItsName also checks that TLS versions below 1.2 are rejected.
 func TestTargetMustHaveItsName(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

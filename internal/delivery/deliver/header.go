@@ -13,17 +13,17 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is the name of the header that counts dropped attributes.
+	// droppedName is the suffix of the header that counts dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead renders request heads. The constant parts are rendered once.
+// requestHead renders request headers. The constant parts are rendered only once.
 type requestHead struct {
-	ordinary string          // from request line to path header
-	fixed    string          // common lines after the request line
-	batch    string          // the same for batches
-	budget   int             // for attributes and traces
-	signer   *webhook.Signer // nil if POSTs are not signed
+	ordinary string          // request line to X-Aws-Sqsd-Path, for ordinary messages
+	fixed    string          // constant text after the request target
+	batch    string          // like ordinary, for batches
+	budget   int             // maximum bytes of attribute and trace headers
+	signer   *webhook.Signer // nil if requests are not signed
 }
 
 func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
@@ -42,7 +42,7 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append renders the head of m and returns the number of dropped attributes. run may be nil.
+// append appends the request headers for m to b and returns the number of dropped attributes. run may be nil.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -76,8 +76,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders text attributes as headers if they are valid, unique and fit into room. Attributes that
-// are dropped, or lose surrounding blanks, are counted in another header.
+// appendAttributes renders text attributes as headers if they are valid, unique and fit into room. Another header
+// counts the attributes that were dropped or lost surrounding blanks.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -106,13 +106,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether a is a text attribute and not one of the daemon's own.
+// isForwarded reports whether a is a text attribute that the daemon does not use itself.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated reports whether an earlier attribute has this name, ignoring case.
+// isRepeated reports whether an earlier forwarded attribute has this name, ignoring case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -122,7 +122,7 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 	return false
 }
 
-// appendCanonical writes token in canonical header case.
+// appendCanonical appends token in canonical header case.
 func appendCanonical(b []byte, token string) []byte {
 	first := true
 	for i := range len(token) {
@@ -139,7 +139,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField writes a header that must not be dropped. Invalid bytes are escaped and long values truncated.
+// appendField appends a header that must not be dropped. Invalid bytes are escaped and long values truncated.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -170,7 +170,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime writes a time in UTC, or nothing if it is zero.
+// appendTime appends a header with a time in UTC, or nothing if the time is zero.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -179,7 +179,8 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt converts the queue's time format. Unknown formats are passed on, because the app may understand them.
+// scheduledAt converts a time from the queue's formats to RFC 3339. Unknown formats are passed on unchanged, because
+// the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// rendered returns the lines of the head of m, without the blank one.
+// rendered returns the request head of m as lines, without the blank line.
 func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
@@ -42,7 +42,7 @@ func tracePointer(h *Client, m *queue.Message) *TraceContext {
 	return &carried
 }
 
-// attributeLines returns the header lines of attributes.
+// attributeLines returns the header lines that carry attributes.
 func attributeLines(lines []string) []string {
 	var found []string
 	for _, line := range lines {
@@ -210,8 +210,8 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders checks that net/http parses the request, that it has exactly the permitted headers, and that dropped
-// attributes are counted.
+// FuzzHeaders checks that net/http can parse the request, that it contains exactly the permitted headers, and that
+// dropped attributes are counted.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -236,7 +236,7 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("host %q, method %q, length %d", r.Host, r.Method, r.ContentLength)
 		}
 		checkHeaderSet(t, r.Header, m, run)
-		if lines := strings.Count(string(b), "\n"); lines != len(r.Header)+3 { // request line, Host, blank line
+		if lines := strings.Count(string(b), "\n"); lines != len(r.Header)+3 { // plus request line, Host and blank line
 			t.Errorf("%d lines for %d headers: %q", lines, len(r.Header), b)
 		}
 		checkNothingLost(t, r.Header, m, dropped)
@@ -279,7 +279,7 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// checkNothingLost checks that each text attribute has a header or is counted.
+// checkNothingLost checks that each text attribute is either sent as a header or counted as dropped.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {
@@ -291,7 +291,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		_, has := got[http.CanonicalHeaderKey(attributePrefix+a.Name)]
 		if has && !isRepeated(m.Attributes[:i], a.Name) && !strings.EqualFold(a.Name, droppedName) &&
 			strings.Trim(a.Value, " \t") != a.Value {
-			arrived-- // it arrived, and is counted because it lost blanks
+			arrived-- // it was sent, but is counted because its blanks were removed
 		}
 	}
 	for name := range got {
@@ -300,7 +300,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		}
 	}
 	if dropped > 0 {
-		arrived-- // the count itself
+		arrived-- // the counting header itself
 		if reported := got.Get(attributePrefix + droppedName); reported != strconv.Itoa(dropped) {
 			t.Errorf("%d dropped, %q reported", dropped, reported)
 		}

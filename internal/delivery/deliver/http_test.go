@@ -48,7 +48,7 @@ func TestBodyArrivesByteForByte(t *testing.T) {
 	a.wantCounts(t, 1, int64(len(sent)))
 }
 
-// An app may stream its response while it still reads.
+// An app may stream its response while it is still reading the request.
 func TestLongBodyIsWrittenWhileTheAnswerIsRead(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, func(c *appConn) {
@@ -89,8 +89,8 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// For every status from 100 to 599: only the configured one is a success, nothing is posted twice, and redirects are
-// not followed.
+// Covers all statuses from 100 to 599: only the configured one means success, no message is posted twice, and
+// redirects are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -167,7 +167,7 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreReused checks that there are only as many connections as concurrent deliveries.
+// TestConnectionsAreReused checks that there are no more connections than concurrent deliveries.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const senders, messages = 3, 60
@@ -310,7 +310,7 @@ func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	}
 }
 
-// freeAddress returns a loopback address without a listener.
+// freeAddress returns a loopback address that has no listener.
 func freeAddress(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

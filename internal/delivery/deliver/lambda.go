@@ -16,26 +16,26 @@ const (
 )
 
 // Invoker invokes a function. It may also have a method Check(ctx) error, which checks whether the function can be
-// run, without running it.
+// invoked without invoking it.
 type Invoker interface {
-	// Invoke runs the function at most once. It has its own timeout, limits the response, returns soon after ctx is
-	// done, and is safe for concurrent use. It may still read the payload after returning.
+	// Invoke invokes the function at most once. It applies its own timeout, limits the size of the response, returns
+	// soon after ctx is done, and is safe for concurrent use. It may still read the payload after returning.
 	//
-	// An error means that the response is incomplete, and the function may have run. It has not run if a wrapped
+	// An error means that there is no complete response and the function may have run. It has not run if a wrapped
 	// error has a method Unsent() bool that returns true.
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
-// Lambda delivers messages to a function like an SQS event source mapping. It is safe for concurrent use.
+// Lambda delivers messages to a function like Lambda's event source mapping for SQS. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
 	source   string // constant end of each record
 	fifo     bool
-	maxEvent int // bytes
+	maxEvent int // maximum size of an event in bytes
 }
 
-// NewLambda returns a deliverer that makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs,
-// is the source of the events. If its name ends in .fifo, message groups keep their order.
+// NewLambda returns a Lambda that makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is
+// the event source. If it ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -49,8 +49,8 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. A message is in at most one event that ran: events
-// refused as too large did not run, and are split. On a FIFO queue, a message that is not done prevents later
+// DeliverBatch delivers ms in order, in as few events as possible. Each message is in at most one event that runs:
+// events rejected as too large do not run and are split. On a FIFO queue, a message that is not done prevents later
 // messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	most := len(ms)
@@ -60,8 +60,8 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke sends one event with at most most messages. If the function refuses it as too large, invoke reduces most and
-// tries again.
+// invoke sends one event with no more than most messages. If the function rejects it as too large, invoke reduces
+// most and tries again.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -86,7 +86,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 		ids[i] = m.ID
 	}
 	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // by group, the first result that is not done
+	broken := map[string]queue.Result{} // by group, its first result that is not done
 	for i := range results {
 		r := &results[i]
 		r.Duration = took
@@ -102,7 +102,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 	return results
 }
 
-// Probe returns nil if the function can be run, as far as the Invoker can check.
+// Probe returns nil if the function can be invoked, as far as the Invoker can check.
 func (l *Lambda) Probe(ctx context.Context) error {
 	checker, ok := l.invoker.(interface {
 		Check(ctx context.Context) error

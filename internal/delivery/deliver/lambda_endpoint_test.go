@@ -21,12 +21,12 @@ import (
 	"tendril/queue"
 )
 
-// endpoint is a fake Lambda service on loopback. answer is called for each invocation, and counts as a run.
+// endpoint is a fake Lambda service on loopback. answer is called for each invocation, which counts as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
 	mu  sync.Mutex
-	ran map[string]int // number of events with each message
+	ran map[string]int // number of events that contained each message
 }
 
 // ServeHTTP implements the Invoke API.
@@ -46,7 +46,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, event)
 }
 
-// serveFunction starts an endpoint and returns a deliverer to it.
+// serveFunction starts an endpoint and returns a Lambda that invokes it.
 func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEvent),
 	change ...func(*aws.LambdaOptions)) (*Lambda, *endpoint) {
 	t.Helper()
@@ -88,7 +88,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	return l
 }
 
-// returning answers like Lambda after a run of the function.
+// returning responds like Lambda after the function has run.
 func returning(payload string, functionError ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
@@ -99,7 +99,7 @@ func returning(payload string, functionError ...string) func(http.ResponseWriter
 	}
 }
 
-// refusing answers like Lambda when it does not run a function.
+// refusing responds like Lambda when it rejects an invocation.
 func refusing(status int, code, members string, header ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("Content-Type", "application/json")
@@ -112,7 +112,7 @@ func refusing(status int, code, members string, header ...string) func(http.Resp
 	}
 }
 
-// raw writes these bytes and closes the connection.
+// raw writes answer as it is and closes the connection.
 func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -124,8 +124,8 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// Results with real HTTP and the SDK's client: each message is in at most one event, and is done only if the function
-// confirmed it.
+// Tests results over HTTP with the AWS SDK's client: each message is in at most one event, and is done only if the
+// function returned successfully.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
@@ -133,7 +133,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		name   string
 		answer func(http.ResponseWriter, events.SQSEvent)
 		want   string // one letter per message
-		reason string // of the first message that is not done
+		reason string // reason of the first message that is not done
 	}{
 		{"success", returning(`{"batchItemFailures":[]}`), "DDD", ""},
 		{"success of an unknowing function", returning(`"ok"`), "DDD", ""},
@@ -199,7 +199,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 			})
 			results := l.DeliverBatch(t.Context(), messages("a", "b", "c"))
 			if strings.HasPrefix(test.name, "slow") {
-				hold <- struct{}{} // the function returns after all
+				hold <- struct{}{} // the function still returns
 			}
 			if got := outcomes(results); got != test.want {
 				t.Errorf("got %s, want %s: %q %v", got, test.want, results[0].Reason, results[0].Err)
@@ -220,8 +220,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns checks that each message was in one event. After a refusal for size it may be in a smaller one too,
-// because it did not run.
+// wantRuns checks that each message was in one event. If again is set, it may also be in a smaller event after a
+// rejection for size, because it did not run.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()
@@ -253,8 +253,8 @@ func TestEndpointUnreachable(t *testing.T) {
 	}
 }
 
-// The endpoint answers, refuses and cuts connections at random, with connection reuse: each message is in at most one
-// event, done messages were confirmed, and unreached ones were in no event.
+// The endpoint responds, rejects calls and cuts connections at random, and connections are reused. Each message is in
+// at most one event, done messages were confirmed, and unreached ones were in no event.
 func TestOneInvocationPerMessage(t *testing.T) {
 	const rounds, senders = 150, 4
 	var mu sync.Mutex
@@ -277,7 +277,7 @@ func TestOneInvocationPerMessage(t *testing.T) {
 			returning(`{}`, "Unhandled")(w, event)
 		case 5:
 			returning(`{"batchItemFailures":[{}]}`)(w, event)
-		case 4: // a complete answer, then the connection is closed without notice
+		case 4: // a complete response, after which the connection is closed without notice
 			raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull")(w, event)
 		default:
 			returning(`null`)(w, event)

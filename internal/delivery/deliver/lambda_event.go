@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd renders the constant end of each record: its source.
+// recordEnd renders the constant end of each record, which contains the event source.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -33,8 +33,8 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent renders the first n messages of part, as many as fit in most bytes. If n is 0, even the first is too
-// large.
+// renderEvent renders as many messages of part as fit in most bytes, and returns their number n. If n is 0, even the
+// first message is too large.
 func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -53,7 +53,7 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 			continue
 		}
 		if n > 0 {
-			event = event[:before] // it starts the next event
+			event = event[:before] // The message starts the next event.
 		}
 		return append(event, eventEnd...), n
 	}
@@ -85,7 +85,7 @@ func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// appendSystemAttributes renders the attributes present in m. All values are strings.
+// appendSystemAttributes renders the system attributes present in m, all as strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -117,7 +117,8 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes renders the message attributes. The two list values are always empty in SQS.
+// appendMessageAttributes renders the message attributes. SQS does not use the two list values, so they are always
+// empty.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

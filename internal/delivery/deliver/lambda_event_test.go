@@ -33,7 +33,7 @@ func render(t testing.TB, ms ...*queue.Message) []byte {
 	return event
 }
 
-// The exact event of a message, with digests computed by other programs.
+// Compares the event of a message byte for byte, with digests computed by other programs.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""),
@@ -56,7 +56,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// Missing properties are omitted, as in the specification's event.
+// Missing properties are omitted.
 func TestEventOfABareMessage(t *testing.T) {
 	t.Parallel()
 	got := string(render(t, &queue.Message{ID: "a", ReceiptHandle: "r", Body: "Test message.", ReceiveCount: 1},
@@ -74,7 +74,7 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// The digest that Amazon's own clients compute for these attributes.
+// Compares with the digest that Amazon's own clients compute for these attributes.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})
@@ -111,7 +111,7 @@ func drawMessage(t *rapid.T) *queue.Message {
 	return m
 }
 
-// record returns m as the public event type.
+// record converts m to the public event type.
 func record(m *queue.Message) events.SQSMessage {
 	sum := md5.Sum([]byte(m.Body))
 	r := events.SQSMessage{
@@ -149,7 +149,7 @@ func record(m *queue.Message) events.SQSMessage {
 	return r
 }
 
-// The public Go type for events contains exactly the message, whatever its content.
+// The event type of the public Go library contains exactly the message, whatever its content.
 func TestPublicTypeReadsEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// judgeCall returns the results of one call for the messages with these IDs.
+// judgeCall returns the result of one call for each of the message IDs.
 //
 //	nothing was sent                    unreached
 //	no complete response                failed: it may have run
@@ -50,7 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost returns the result of a call without a complete response. If nothing was sent, the Invoker's reason is used.
+// lost returns the result of a call without a complete response. If nothing was sent, it uses the Invoker's reason.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -96,7 +96,7 @@ func refused(a *queue.Invocation) queue.Result {
 		if advice == takesNoMore && isPlainName(a.Reason) {
 			r.Reason += " " + a.Reason
 		}
-	case queue.Failed: // the service rejected the event itself
+	case queue.Failed: // The service rejected the event itself.
 		r.Unsent = tooLarge(a) || a.Status >= 400 && a.Status <= 499
 	}
 	if advice != "" {
@@ -110,8 +110,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of a refusal and a hint, "" if unknown. After a gateway timeout the function may have
-// run.
+// advise returns the outcome of a rejected call and a hint, which may be empty. After a gateway timeout, the outcome
+// is Failed, because the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -151,13 +151,14 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError describes the error by its type only, because its message may contain anything; see [functionAnswer].
+// functionError describes a function error by its type only, because its message may contain anything; see
+// [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(a.Payload, &body) // unreadable members stay empty
+	_ = json.Unmarshal(a.Payload, &body) // Fields that cannot be read stay empty.
 	words := "the function failed"
 	switch {
 	case body.Type == "Sandbox.Timedout", strings.Contains(body.Message, "Task timed out after"):
@@ -171,12 +172,13 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// functionAnswer returns the function's error message, or the start of its payload, and an excerpt.
+// functionAnswer returns the function's error message or, without one, the start of its payload, and an excerpt of
+// the payload.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(payload, &body) // unreadable members stay empty
+	_ = json.Unmarshal(payload, &body) // Fields that cannot be read stay empty.
 	line = cmp.Or(printable(firstBytes(body.Message)), printable(strings.TrimSpace(firstBytes(string(payload)))))
 	return line, excerptBelow(line, string(payload))
 }

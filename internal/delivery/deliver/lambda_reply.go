@@ -58,7 +58,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether the reply is an API Gateway response with failures in its body.
+// reportsInBody reports whether the reply is an API Gateway response whose body contains failures.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body string `json:"body"`
@@ -111,7 +111,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier returns false if the identifier is missing, empty or repeated.
+// identifier returns the item identifier of an entry. ok is false if it is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -130,7 +130,7 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// eachMember visits the members in order, including repeated names, until visit fails.
+// eachMember calls visit for each member in order, including repeated names, until visit returns an error.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -153,12 +153,12 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures reports whether a name is another spelling of failuresMember, as used in other languages.
+// looksLikeFailures reports whether name is a different spelling of failuresMember, such as snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }
 
-// saysNothing reports whether a value is null or an empty list.
+// saysNothing reports whether value is null or an empty list.
 func saysNothing(value json.RawMessage) bool {
 	if string(value) == "null" {
 		return true

@@ -23,7 +23,7 @@ func TestReplies(t *testing.T) {
 		inBody  = "batchItemFailures is in the reply's body, where Lambda ignores it: return the object itself"
 	)
 	for _, test := range []struct{ reply, want string }{
-		// All done.
+		// All messages are done.
 		{``, done}, {` `, done}, {`null`, done}, {`{}`, done}, {` { } `, done}, {`[]`, done}, {`[ ]`, done},
 		{`"ok"`, done}, {`""`, done}, {`true`, done}, {`false`, done}, {`0`, done}, {`-1.5e3`, done},
 		{`{"statusCode":500,"body":"failed"}`, done}, {`{"errorType":"E","errorMessage":"m"}`, done},
@@ -32,15 +32,15 @@ func TestReplies(t *testing.T) {
 		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[]}"}`, done}, {`{"body":"batchItemFailures"}`, done},
 		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
-		// All done, with a note.
+		// All messages are done, with a note.
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		{`{"statusCode":200,"body":"{\"batch_item_failures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
-		// Some failed.
+		// Some messages failed.
 		{`{"batchItemFailures":[{"itemIdentifier":"b"}]}`, ".F."},
 		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
 		{`{"batchItemFailures":[{"itemIdentifier":"\u0062","why":{"itemIdentifier":"c"}}]}`, ".F."},
 		{`{"\u0062atchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"},{"itemIdentifier":"c"}]}`, "FFF"},
-		// Unreliable.
+		// The report is unreliable.
 		{`{"batchItemFailures":[{"itemIdentifier":"x"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"A"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`, twice},
@@ -87,7 +87,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// marks marks failed messages.
+// marks returns one character per message: F for failed, otherwise a dot.
 func marks(failed map[string]bool, ids ...string) (b string) {
 	for _, id := range ids {
 		if failed[id] {
@@ -99,7 +99,7 @@ func marks(failed map[string]bool, ids ...string) (b string) {
 	return b
 }
 
-// A message ID that occurs twice in a batch is one message: both fail.
+// If a message ID occurs twice in a batch, a report of it fails both messages.
 func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	reply := queue.Invocation{Status: 200, Payload: []byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)}
@@ -109,8 +109,8 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// Whatever a function returns, reading it does not panic. A message is done only if the reply is JSON, and never if a
-// simple parser finds it reported as failed.
+// Reading a reply never panics. A message is done only if the reply is JSON, and never if a simple parser finds it
+// among the failures.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

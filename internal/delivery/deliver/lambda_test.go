@@ -21,16 +21,16 @@ import (
 
 type Invocation = queue.Invocation
 
-// function is a scripted function: answer is called with the event of each call.
+// function is a scripted function. answer is called with the event of each call.
 type function struct {
 	answer func(n int, event events.SQSEvent, size int) (Invocation, error)
 	check  error
 
 	mu    sync.Mutex
-	calls [][]string // IDs in each event
+	calls [][]string // message IDs in each event
 }
 
-// Invoke runs the script.
+// Invoke calls the script.
 func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error) {
 	var event events.SQSEvent
 	if err := json.Unmarshal(payload, &event); err != nil {
@@ -67,7 +67,7 @@ func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 
 func fifo(l *Lambda) { l.fifo = true }
 
-// messages returns one message for each name, "group/id" or "id".
+// messages returns one message for each name, which is "group/id" or "id".
 func messages(names ...string) []*queue.Message {
 	var ms []*queue.Message
 	for _, name := range names {
@@ -90,7 +90,7 @@ func failing(ids ...string) Invocation {
 	return Invocation{Status: 200, Payload: payload}
 }
 
-// outcomes returns a letter per result.
+// outcomes returns one letter per result.
 func outcomes(results []queue.Result) string {
 	b := ""
 	for _, r := range results {
@@ -100,7 +100,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery delivers ms, and checks the results and events.
+// wantDelivery checks the results of a delivery and the events it sent.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -311,7 +311,7 @@ func TestLambdaBatch(t *testing.T) {
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), nil), "")
 }
 
-// The service, not the reply, determines whether the function failed.
+// Only Lambda's status, not the reply, tells whether the function failed.
 func TestReturnedErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{`{"errorMessage":"m","errorType":"E"}`, `{"errorMessage":"m"}`, `[]`, `null`} {
@@ -345,14 +345,14 @@ func TestFIFOGroups(t *testing.T) {
 	f := &function{answer: func(int, events.SQSEvent, int) (Invocation, error) { return failing("1"), nil }}
 	ms := messages("a/1", "b/2", "a/3", "b/4", "a/5")
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), ms), "FDFDF", "1 2 3 4 5")
-	// On a standard queue a group is a tenant and has no order.
+	// On a standard queue, message groups have no order.
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), ms), "FDDDD", "1 2 3 4 5")
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), messages("1", "2")), "FD", "1 2")
 }
 
-// large returns a message of size bytes.
+// large returns a message whose body has size bytes.
 func large(name string, size int) *queue.Message {
 	m := messages(name)[0]
 	m.Body = strings.Repeat("x", size)
@@ -375,7 +375,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			ms = append(ms, large(name, 2<<20))
 		}
 		results := newLambda(t, f).DeliverBatch(t.Context(), ms)
-		// "c" is not in the first event, so that event's report about it is unreliable.
+		// Message c is not in the first event, so that event's report about it is unreliable.
 		wantDelivery(t, f, results, "FFFDF", "a b", "c d", "e")
 	})
 	t.Run("one too large", func(t *testing.T) {
@@ -435,8 +435,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// With any sizes, groups and replies: no message runs twice, done messages were in an event that ran and were not
-// reported, and no message of a group is done or run behind one that is not done.
+// For any sizes, groups and replies: no message runs twice, done messages were in an event that ran and were not
+// reported as failed, and no message of a group runs or is done after one that is not done.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

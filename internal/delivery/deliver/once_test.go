@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The app randomly closes and cuts connections: each delivery is at most one POST, Done messages were posted and
+// The app closes and cuts connections at random. Each delivery is at most one request, Done messages were posted and
 // answered, and Unreached ones were not posted.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			answered[id] = fate < 8
 			mu.Unlock()
 			switch fate {
-			case 9: // incomplete head
+			case 9: // incomplete headers
 				c.Conn.(*net.TCPConn).SetLinger(0)
 				return
 			case 8: // incomplete body
@@ -38,7 +38,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // close while the next message may be in flight
+			case 7: // closes while the next message may be in transit
 				spin(rand.IntN(20000))
 				return
 			case 6:
@@ -85,7 +85,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// spin waits for a moment without a timer, which would be too coarse.
+// spin waits for a moment without a timer, which would be too imprecise.
 func spin(n int) {
 	for i := range n {
 		_ = strconv.Itoa(i)

@@ -13,44 +13,45 @@ import (
 
 // Options configure a [Client]. Only Target is required.
 type Options struct {
-	// Target is an http or https URL, or a unix socket as unix:///run/app.sock, http+unix:///run/app.sock or
-	// http+unix://%2Frun%2Fapp.sock/path. Its path, if any, replaces Path.
+	// Target is an http or https URL, or a Unix socket written as unix:///run/app.sock, http+unix:///run/app.sock or
+	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is where ordinary messages are posted, optionally with a query; default "/".
+	// Path is the path that ordinary messages are posted to, optionally with a query; default "/".
 	Path string
-	// MimeType is the Content-Type of every POST; default application/json.
+	// MimeType is the Content-Type of each request except batches; default application/json.
 	MimeType string
 	// QueueName is sent in X-Aws-Sqsd-Queue.
 	QueueName string
-	// QueueARN enables batches, and is part of their records.
+	// QueueARN enables batches. It is included in each of their records.
 	QueueARN string
-	// ConnectTimeout limits connecting, including name lookup and TLS handshake; default 5 s.
+	// ConnectTimeout limits connecting, including name resolution and the TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is how long the app may be silent; default 180 s. Every byte from the app restarts it, and
-	// every part of a long message that the app accepts.
+	// InactivityTimeout is how long an exchange may go without activity; default 180 s. Every byte received from the
+	// app restarts it, and so does every chunk of a long message that the app accepts.
 	InactivityTimeout time.Duration
-	// Deadline limits a whole delivery, including connecting; 0 means no limit.
+	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long to keep an unused connection; default 1 s, which is less than common servers do. A
-	// negative value disables reuse.
+	// KeepAlive is how long to keep an unused connection; default 1 s, which is less than the default of common
+	// servers. A negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes are the statuses that mean done; default {200}.
+	// SuccessCodes are the statuses that mean success; default {200}.
 	SuccessCodes StatusSet
-	// TerminalCodes are statuses that are not retried. SuccessCodes take precedence.
+	// TerminalCodes are statuses whose messages are not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
-	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
+	// HeaderBudget limits the total size of attribute and trace headers in bytes; default 8 KiB, the limit of common
+	// servers.
 	HeaderBudget int
 	TLS          TLSFiles
-	// SigningKeys sign every POST, see package webhook.
+	// SigningKeys are the keys that sign every request, see package webhook.
 	SigningKeys []string
-	// Trace returns the trace context of each POST; may be nil.
+	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version is part of the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers check its beginning.
+	// Version is the end of the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers may check the beginning.
 	Version string
-	// Events are listeners; may be the zero value.
+	// Events are the client's listeners. The zero value has none.
 	Events Events
 
-	// for tests
+	// The following fields are set by tests.
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
@@ -58,45 +59,46 @@ type Options struct {
 
 // TraceContext contains trace headers. Empty and invalid values are omitted.
 type TraceContext struct {
-	// Traceparent, Tracestate and Baggage are W3C headers, XRay is X-Amzn-Trace-Id.
+	// Traceparent, Tracestate and Baggage are W3C headers; XRay is the X-Amzn-Trace-Id header.
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
-// Events are listeners. Each may be nil; each is called by the delivering goroutine and should return soon.
+// Events are the listeners of a [Client]. Any field may be nil. Listeners are called by the delivering goroutine and
+// should return quickly.
 type Events struct {
 	// Connected is called after each attempt to connect.
 	Connected func(Connected)
-	// AttributesDropped is called if attributes were dropped.
+	// AttributesDropped is called if attributes of a delivered message were dropped.
 	AttributesDropped func(AttributesDropped)
-	// CertificateRead is called if certificate files changed or expire soon.
+	// CertificateRead is called if certificate files have changed or a certificate expires soon.
 	CertificateRead func(CertificateRead)
-	// Record returns the function to call with the exchange of m; nil if it is not recorded.
+	// Record returns the function to call with the exchange of m, or nil if the exchange is not recorded.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored is called for an invalid Tendril-Outcome header. The problem does not quote it.
+	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote the header.
 	OutcomeIgnored func(problem string)
-	// Reconnected is called if a kept connection accepted no byte and was replaced.
+	// Reconnected is called when a kept connection accepted no bytes and is replaced.
 	Reconnected func()
 }
 
 // Connected is one attempt to connect.
 type Connected struct {
-	// Address is host and port, or a socket's path.
+	// Address is host and port, or the path of a socket.
 	Address  string
 	Duration time.Duration
 	Err      error
 }
 
-// CertificateRead reports news about the files in [TLSFiles].
+// CertificateRead reports a change or the approaching expiry of the certificates in [TLSFiles].
 type CertificateRead struct {
-	// Changed is true if changed files are now in use. Err is why they are not.
+	// Changed is true if changed files are now in use; otherwise Err is why they are not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry. Soon is true once a day if that is near or past.
+	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
 	Expires time.Time
 	Soon    bool
 }
 
-// AttributesDropped is the number of a message's attributes that did not fit in headers.
+// AttributesDropped is how many attributes of a message were not sent as headers.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

@@ -21,13 +21,13 @@ import (
 
 const maxLocation = 80
 
-// reasons contains the texts that mention settings.
+// reasons contains texts that depend on settings.
 type reasons struct {
-	silent  string // no response
-	stalled string // incomplete response
+	silent  string // there was no response
+	stalled string // the response is incomplete
 	expired string
-	dialing time.Duration // the connect timeout
-	path    string        // of ordinary messages
+	dialing time.Duration // connect timeout
+	path    string        // path of ordinary messages
 }
 
 func newReasons(opts *Options) reasons {
@@ -41,7 +41,7 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge returns the result of an exchange for all messages of a POST.
+// judge returns the result of an exchange, which applies to all messages of the request.
 //
 //	nothing sent, or TLS refused      unreached
 //	no response, or not HTTP          failed
@@ -50,7 +50,8 @@ func newReasons(opts *Options) reasons {
 //	a success                         done
 //	any other status                  failed
 //
-// A terminal status is an instruction only for a single message: in a batch it could be about any message.
+// A terminal status counts as an instruction only for a single message, because in a batch it could refer to any of
+// them.
 func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
 	r := &c.reasons
 	switch {
@@ -197,7 +198,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo omits parts of a location that may be secret.
+// redirectedTo describes the target of a redirect without the parts that may be secret.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -205,7 +206,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or port differs
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // Often only the scheme or port differs.
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""
@@ -216,7 +217,8 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses seconds or a date. The result is at most [queue.MaxVisibility], and 0 if the value is invalid.
+// retryAfter parses a Retry-After value, in seconds or as a date. The result is at most [queue.MaxVisibility], or 0
+// if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -230,14 +232,14 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown is in characters on one line, answerExcerpt in bytes.
+// answerShown limits a displayed line in characters, answerExcerpt an excerpt in bytes.
 const (
 	answerShown   = 160
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns the most informative line of an unsuccessful response: the message of a page, the start of JSON,
-// or the first line of other text; "" if it is not text.
+// answerHead returns the most informative line of an unsuccessful response: the message of an HTML or XML page, the
+// start of JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -260,8 +262,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of a response, preceded by its most informative line unless it contains that; "" if
-// it adds nothing.
+// excerptBelow returns the start of a response, preceded by line unless the excerpt already begins with it. It
+// returns "" if the excerpt would add nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -274,7 +276,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine returns the first line that is more informative than a status, or else the first line.
+// firstLine returns the first line that does more than name a status, or the first non-empty line if there is none.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)
@@ -286,7 +288,7 @@ func firstLine(text string) (first string) {
 	return first
 }
 
-// printable truncates text, normalizes white space and escapes other characters.
+// printable truncates text to one line, normalizes white space and escapes unprintable characters.
 func printable(text string) string {
 	var b strings.Builder
 	n := 0

@@ -12,11 +12,11 @@ import (
 )
 
 // pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
-// the first <h1> or all text.
+// the first <h1> or the whole text.
 func pageText(page []byte) string {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
-	var part, hidden atom.Atom // elements around the next text
+	var part, hidden atom.Atom // elements that enclose the next text
 	tokens := html.NewTokenizer(bytes.NewReader(page))
 	for kind := tokens.Next(); kind != html.ErrorToken; kind = tokens.Next() {
 		if kind == html.TextToken {
@@ -58,7 +58,7 @@ func pageText(page []byte) string {
 	return cmp.Or(said...)
 }
 
-// statusNames are texts that are no more informative than a status.
+// statusNames contains texts that are no more informative than a status code.
 var statusNames = func() map[string]bool {
 	names := map[string]bool{"": true, "error": true, "error page": true, "server error": true, "an error occurred": true,
 		"exception": true, "whitelabel error page": true}
@@ -68,14 +68,14 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// namesStatus reports whether a text is no more informative than a status, such as "HTTP Status 404 - Not Found".
+// namesStatus reports whether text is no more informative than a status code, such as "HTTP Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&
 		statusNames[strings.Join(words[1:], " ")]
 }
 
-// wordsOf returns lowercase words without digits and words that accompany a status.
+// wordsOf returns the words of text in lower case, without digits and without "http", "status" and "code".
 func wordsOf(text string) (words []string) {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), notLetter) {

@@ -2,5 +2,5 @@
 
 package deliver
 
-// underRace: with the race detector, sync.Pool drops values at random.
+// underRace is true with the race detector, which makes sync.Pool drop values at random.
 const underRace = true

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// request is a POST as seen by a receiver's framework.
+// receivedRequest is a request as the receiver's framework sees it.
 type receivedRequest struct {
 	*http.Request
 	body string
@@ -26,7 +26,7 @@ type receivedRequest struct {
 
 func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
-// need returns an error naming the first header that is missing or wrong.
+// need returns an error that names the first header that is missing or wrong.
 func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
@@ -36,7 +36,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// fromDaemon is a check with which receivers recognize the daemon.
+// fromDaemon is a check that receivers use to recognize the daemon.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -64,13 +64,13 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Each case is the check of a receiver in use.
+// Each case is a check used by an existing receiver.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`
 	for _, test := range []struct {
 		name    string
-		path    string // HttpPath
+		path    string // the HttpPath setting
 		message *queue.Message
 		body    string
 		reached string
@@ -156,7 +156,7 @@ func TestReceivers(t *testing.T) {
 			t.Parallel()
 			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
-				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // the server removes it
+				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // removed by the server
 				err := test.checks(receivedRequest{r, string(body)})
 				if r.Method != http.MethodPost || r.RequestURI != test.reached || string(body) != test.body {
 					err = fmt.Errorf("%s %s with body %q", r.Method, r.RequestURI, body)

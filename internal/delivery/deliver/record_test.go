@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// TestExchangesAreRecordedOnRequest compares recorded exchanges with the request and response at the app, for any
-// status, with secret header values hidden.
+// TestExchangesAreRecordedOnRequest compares recorded exchanges with the requests and responses at the app, for
+// several statuses, with secret header values masked.
 func TestExchangesAreRecordedOnRequest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)

@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// With TLS 1.3, a server checks the client's certificate after the handshake. A refusal is an alert in place of a
-// response.
+// With TLS 1.3, a server checks the client certificate after the client has completed the handshake. It refuses the
+// certificate by sending an alert instead of a response.
 
 const refusedReason = "TLS certificate refused by the target"
 
 const refusalWait = 250 * time.Millisecond
 
-// refusals are alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired and unknown
-// certificate, unknown authority, access denied, certificate required.
+// refusals are the alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown
+// certificate, unknown CA, access denied and certificate required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
-// isRefusal reports whether the peer refused our certificate. Servers read no request before accepting it.
+// isRefusal reports whether the peer refused the client certificate. Servers do not read a request before accepting
+// the certificate.
 func isRefusal(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" &&
 		slices.ContainsFunc(refusals, func(a tls.AlertError) bool { return a.Error() == remote.Err.Error() })
 }
 
-// awaitRefusal returns the refusal of a new connection, or nil.
+// awaitRefusal waits briefly for the server to refuse the client certificate. It returns the refusal, or nil.
 func awaitRefusal(c *tls.Conn) error {
 	if c.ConnectionState().Version < tls.VersionTLS13 {
 		return nil

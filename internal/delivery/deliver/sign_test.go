@@ -13,11 +13,11 @@ import (
 	"tendril/queue"
 )
 
-const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // a published example
+const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // example from the Standard Webhooks specification
 
 func signing(o *Options) { o.SigningKeys = []string{signingSecret} }
 
-// received is a POST verified by a receiver.
+// received is a request verified by a receiver.
 type received struct {
 	id, timestamp, signature string
 	err                      error
@@ -34,8 +34,8 @@ func verify(t testing.TB, p post) received {
 		receiver.VerifyIgnoringTimestamp([]byte(p.body), h)}
 }
 
-// TestEachAttemptIsSignedAnew checks that the ID stays the same, and that time and signature are the attempt's. A
-// scheduled run is signed without a body.
+// TestEachAttemptIsSignedAnew checks that each attempt has the same ID but its own time and signature. A scheduled
+// run is signed without a body.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 	})
 }
 
-// TestIDIsSignedAsItIsSent includes IDs that need escaping in a header.
+// TestIDIsSignedAsItIsSent includes IDs that must be escaped in a header.
 func TestIDIsSignedAsItIsSent(t *testing.T) {
 	t.Parallel()
 	var got received
@@ -82,7 +82,7 @@ func TestIDIsSignedAsItIsSent(t *testing.T) {
 	}
 }
 
-// TestBatchIsSigned checks that a batch has its own ID, which is the same for the same messages.
+// TestBatchIsSigned checks that a batch has its own ID, which depends only on its messages.
 func TestBatchIsSigned(t *testing.T) {
 	t.Parallel()
 	var got []received

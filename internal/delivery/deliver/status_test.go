@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// codesOf lists the codes of a set in ascending order, with ranges.
+// codesOf formats the codes of a set in ascending order, with ranges.
 func codesOf(s StatusSet) string {
 	var list []string
 	for code := minStatus; code <= maxStatus; code++ {

@@ -7,18 +7,18 @@ import (
 	"tendril/queue"
 )
 
-// outcomeHeader is a response header, or trailer, in which the app instructs tendril how to treat its message:
+// outcomeHeader is a response header or trailer in which the app instructs tendril how to handle its message:
 //
 //	Tendril-Outcome: retry; after=90s; reason="the printer is busy"
 //	Tendril-Outcome: drop; reason="no such order any more"
 //	Tendril-Outcome: dead-letter; reason="not a picture"
 //	Tendril-Outcome: extend; for=30m
 //
-// extend is sent in an informational response (1xx), or in the head of a success before its body. Invalid headers are
-// ignored, and their problem is reported once.
+// extend is sent in an informational response (1xx), or in the headers of a success response before its body. Invalid
+// headers are ignored, and the problem is reported.
 const outcomeHeader = "Tendril-Outcome"
 
-// wish is the first word of the header.
+// wish is the instruction at the start of the header.
 type wish uint8
 
 const (
@@ -32,11 +32,11 @@ const (
 type steering struct {
 	wish   wish
 	timed  bool
-	time   time.Duration // of after or for
+	time   time.Duration // value of the after or for parameter
 	reason string        // printable, truncated
 }
 
-// The problems do not quote the header, so there are only a few.
+// These texts do not quote the header, so that there are only a few different ones.
 const (
 	problemTwice    = "given more than once"
 	problemWord     = "does not start with retry, drop, dead-letter or extend"
@@ -49,7 +49,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// readSteering parses the header. If there is a problem, the header is ignored.
+// readSteering parses the values of the header. If there is a problem, the header must be ignored.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice
@@ -95,7 +95,7 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// nextParameter parses name=token or name="text".
+// nextParameter parses one name=token or name="text" parameter.
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -128,7 +128,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 	return "", "", "", false, problemForm
 }
 
-// steeringTime parses seconds or a duration with units.
+// steeringTime parses a number of seconds or a duration with units.
 func steeringTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
@@ -140,7 +140,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// applyOutcome parses the header of a response, final or informational, and applies extend at once.
+// applyOutcome parses the header of a final or informational response, and applies extend immediately.
 func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {
@@ -162,7 +162,7 @@ func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	return s
 }
 
-// result applies the app's wish to a result.
+// result applies the app's instruction to a result.
 func (s *steering) result(status string, said queue.Result) queue.Result {
 	if s.reason != "" {
 		said.Answer, said.Excerpt = s.reason, ""

@@ -84,12 +84,11 @@ func FuzzReadSteering(f *testing.F) {
 	})
 }
 
-// answerWith returns a response.
 func answerWith(status, headers, body string) string {
 	return "HTTP/1.1 " + status + " X\r\n" + headers + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// The app's instruction takes precedence over its status, but not over an incomplete response.
+// The app's instruction takes precedence over the status, but does not apply to an incomplete response.
 func TestAppSteersTheOutcome(t *testing.T) {
 	t.Parallel()
 	terminal, err := ParseStatusSet("400,422")
@@ -155,7 +154,7 @@ func TestAppSteersTheOutcome(t *testing.T) {
 	}
 }
 
-// alwaysAnswerAndClose is the script of an app that answers one POST.
+// alwaysAnswerAndClose returns a script that responds to one request and closes the connection.
 func alwaysAnswerAndClose(answer string) func(*appConn) {
 	return func(c *appConn) {
 		if _, ok := c.read(); ok {
@@ -164,7 +163,7 @@ func alwaysAnswerAndClose(answer string) func(*appConn) {
 	}
 }
 
-// An app that asks for more time gets it after an informational response, or while it streams its success.
+// An app can extend its time limit with an informational response, or while it streams a success response.
 func TestAppExtendsItsTime(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second
@@ -212,7 +211,7 @@ func TestAppExtendsItsTime(t *testing.T) {
 			if r.Duration != tt.took {
 				t.Errorf("%s: took %v, want %v", tt.name, r.Duration, tt.took)
 			}
-			// The next delivery has the usual timeout again.
+			// The next delivery has the configured timeout again.
 			if r.Outcome == queue.Done {
 				if next := deliver(h, message()); next.Outcome != queue.Failed || next.Duration > idle+time.Second {
 					t.Errorf("%s: then %+v", tt.name, next)

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// isFieldValue reports whether a header can carry s unchanged. Servers that decode values refuse invalid UTF-8.
+// isFieldValue reports whether s can be sent unchanged as a header value. It must be valid UTF-8, because servers
+// that decode values reject anything else.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 func hasControl(s string) bool {

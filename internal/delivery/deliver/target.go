@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest path that works on all systems.
+// maxSocketPath is the longest socket path that works on all systems.
 const maxSocketPath = 103
 
-// target is the only destination that is dialled.
+// target is the only destination that a client connects to.
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // addresses, tried in order
-	host    string   // Host header
-	name    string   // for TLS; "" without
+	dials   []string // addresses to try, in order
+	host    string   // value of the Host header
+	name    string   // server name for TLS; "" without TLS
 	path    string   // path of the URL; may be ""
 }
 
@@ -93,7 +93,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	address, err := netip.ParseAddr(host)
 	switch {
 	case strings.EqualFold(host, "localhost"):
-		// A dual-stack name may reach two processes; prefer IPv4.
+		// localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	case err != nil && !isHostName(host):
@@ -112,7 +112,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	return t, nil
 }
 
-// localHost returns the Host header that local apps usually allow.
+// localHost returns the Host header that apps usually allow for local requests.
 func localHost(port, standard string) string {
 	if port == standard {
 		return "localhost"
@@ -122,7 +122,7 @@ func localHost(port, standard string) string {
 
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// refuseAddress rejects addresses that serve machine credentials or reach more than one host.
+// refuseAddress rejects addresses that may serve machine credentials or reach more than one host.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

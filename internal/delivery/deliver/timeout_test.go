@@ -20,7 +20,7 @@ func (c *appConn) drip(pause time.Duration, parts ...string) {
 	}
 }
 
-// wait keeps the connection open until the other side closes it.
+// wait keeps the connection open until the client closes it.
 func (c *appConn) wait() { io.Copy(io.Discard, c.buf) }
 
 // Durations are exact in virtual time.
@@ -94,7 +94,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Progress of sending a long message counts as activity.
+// Each part of a long message that is sent counts as activity.
 func TestTimeoutsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	const parts = 5
@@ -146,7 +146,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 	}
 }
 
-// A context that ends also ends the delivery, whatever it waits for.
+// When the context ends, the delivery ends, regardless of what it is waiting for.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	silent := func(c *appConn) { c.read(); c.wait() }
@@ -190,7 +190,7 @@ func TestContextEnds(t *testing.T) {
 				m.Body = strings.Repeat("x", test.size)
 				r := h.Deliver(ctx, m)
 				outcome := queue.Failed
-				if test.name == "within a long message" { // the pipe accepts nothing
+				if test.name == "within a long message" { // the pipe accepts no bytes
 					outcome, reason = queue.Unreached,
 						map[bool]string{false: "stopped", true: "deadline passed"}[late]+" before anything was sent"
 				}

@@ -16,7 +16,7 @@ const (
 	aRoot   = "Root=1-5759e988-bd862e3fe1be46a994272793"
 )
 
-// traced returns options that use the attribute traceparent as the trace context.
+// traced sets a Trace function that takes the trace context from the attribute traceparent.
 func traced(o *Options) {
 	o.Trace = func(_ context.Context, m *queue.Message) TraceContext {
 		return TraceContext{Traceparent: m.Attribute("traceparent")}
@@ -50,7 +50,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// Attribute headers remain, and share the budget.
+// The attribute is still sent as a header, and both share the header budget.
 func TestTraceIsAnAttributeToo(t *testing.T) {
 	t.Parallel()
 	m := message(text("traceparent", aParent))
@@ -65,7 +65,7 @@ func TestTraceIsAnAttributeToo(t *testing.T) {
 	}
 }
 
-// The app receives the trace, and Trace receives the context of the delivery.
+// The app receives the trace headers, and Trace receives the delivery's context.
 func TestTraceIsPosted(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -87,7 +87,7 @@ func TestTraceIsPosted(t *testing.T) {
 	}
 }
 
-// FuzzTrace checks that no trace context adds other lines to a head.
+// FuzzTrace checks that a trace context cannot add other lines to the request head.
 func FuzzTrace(f *testing.F) {
 	f.Add(aParent, "a=1", "k=v", aRoot)
 	f.Add(aParent+"\r\nEvil: 1", "a=1\n", "k=v\r\n", aRoot+"\r\n")

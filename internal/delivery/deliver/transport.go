@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// transport sends requests to one server. It hides the connections.
+// transport sends requests to one server and manages the connections.
 type transport interface {
-	// exchange sends a request at most once. An error means that nothing was sent. The caller releases the answer.
+	// exchange sends a request at most once. An error means that nothing was sent. The caller must release the
+	// answer.
 	exchange(ctx context.Context, r *request) (answer, error)
 	// probe returns nil if the server accepts connections.
 	probe(ctx context.Context) error
-	// tlsConfig returns the configuration of the next connection; nil without TLS.
+	// tlsConfig returns the TLS configuration for the next connection, or nil without TLS.
 	tlsConfig() *tls.Config
-	// close closes unused connections, and the others when their exchanges end.
+	// close closes unused connections immediately and the others when their exchanges end.
 	close()
 }
 
-// request is a request and how to handle its response.
+// request is a request and the protocol for reading its response.
 type request struct {
 	head     []byte
 	body     string
 	protocol *protocol
-	end      time.Time // zero if unlimited
-	began    time.Time // set by exchange
+	end      time.Time // deadline; zero means none
+	began    time.Time // set by transport.exchange
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -85,7 +86,7 @@ func (a *answer) release(now time.Time) {
 	}
 }
 
-// probeWait limits a probe. It allows two retransmissions of a connection's first packet.
+// probeWait limits a probe. It is long enough for two retransmissions of the SYN packet.
 const probeWait = 4 * time.Second
 
 func (t *onceTransport) probe(ctx context.Context) error {
@@ -106,12 +107,13 @@ func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
 
 func (t *onceTransport) close() { t.pool.close() }
 
-// pool keeps unused connections for a short while. It reuses the last one first, so that surplus connections expire.
+// pool keeps unused connections for a short time. It reuses the most recently used one first, so that surplus
+// connections expire.
 type pool struct {
-	keep time.Duration // negative keeps nothing
+	keep time.Duration // a negative value disables reuse
 
 	mu     sync.Mutex
-	unused []*conn     // ordered by idleSince
+	unused []*conn     // in the order of idleSince
 	sweep  *time.Timer // nil while unused is empty
 	closed bool
 }

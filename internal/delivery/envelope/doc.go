@@ -6,13 +6,13 @@
 //	             | confirmation: unchanged    | a pointer: the payload of the S3 object
 //	                                          | refused, not found, too large: an error
 //
-// SNS comes first, because the extended client for SNS puts its pointer into a notification.
+// SNS envelopes are unwrapped first, because the extended client for SNS puts its pointer into the notification.
 //
 //   - Messages are not modified. The inner message is a copy with the same ID, receipt handle, counts and times.
 //   - URLs in notifications are never visited, and objects are fetched only from allowed buckets.
-//   - A notification cannot pass for a scheduled run: attributes with those names are dropped.
+//   - A notification cannot pass as a scheduled run: attributes with the names that mark runs are dropped.
 //   - Errors contain neither the body nor the object key.
 //
-// Signatures of notifications are not verified: the queue's policy decides who may send. Payloads remain in S3 when
-// their messages are deleted, so give the bucket a lifecycle rule.
+// Signatures of notifications are not verified: the queue policy decides who may send. Payloads remain in S3 when their
+// messages are deleted, so configure a lifecycle rule for the bucket.
 package envelope

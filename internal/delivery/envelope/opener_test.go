@@ -46,8 +46,8 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// TestKeysThatLeaveTheBucket: a proxy that normalizes paths turns "b/../other/k" into an object of another bucket, so
-// nothing must be fetched.
+// TestKeysThatLeaveTheBucket covers keys that a proxy could resolve to another bucket, such as "b/../other/k". They
+// must not be fetched.
 func TestKeysThatLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	for key, leaves := range map[string]bool{
@@ -70,7 +70,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 	}
 }
 
-// fetchFunc is called with the key, and returns empty payloads.
+// fetchFunc is a Fetcher that is called with the key and returns empty payloads.
 type fetchFunc func(key string)
 
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {
@@ -109,7 +109,7 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// pointerTo returns a pointer like the extended client's.
+// pointerTo returns a pointer like those of the extended client library.
 func pointerTo(bucket, key string) string {
 	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key}})
@@ -149,9 +149,9 @@ func TestOpen(t *testing.T) {
 		body       string
 		attributes []queue.Attribute
 		noLimit    bool
-		want       string // the body; "" for an error
+		want       string // expected body; "" for an error
 		err        error
-		text       string // part of the error
+		text       string // expected part of the error
 		fetches    int
 	}{
 		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},

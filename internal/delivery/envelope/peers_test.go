@@ -29,7 +29,7 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// TestMessagesOfForeignImplementations unwraps messages of moto's SNS and of the public extended client.
+// TestMessagesOfForeignImplementations unwraps messages created by moto's SNS and by the public extended client.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
@@ -67,7 +67,8 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 	}
 }
 
-// peers runs the script and returns its messages. It skips the test without the needed Python packages.
+// peers runs the script and returns the messages it prints. It skips the test if the Python packages are not
+// installed.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
 	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",

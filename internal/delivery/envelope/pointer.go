@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	maxBucket = 255     // longer than S3 ever allowed
-	maxKey    = 1024    // bytes, the limit of S3
-	maxBody   = 8 << 10 // bytes of a pointer with a fully escaped key
+	maxBucket = 255     // longer than any bucket name that S3 has ever allowed
+	maxKey    = 1024    // S3's limit in bytes
+	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
 )
 
-// parsePointer parses the location of a payload in the format of Amazon's extended clients:
+// parsePointer parses the location of a payload in the format of Amazon's extended client libraries:
 //
 //	["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
-// The class name may also be com.amazon.sqs.javamessaging.MessageS3Pointer of the first Java client, in any package.
-// The sender controls the pointer, so the caller must check the bucket.
+// The class name may also be MessageS3Pointer, as in the first Java client, and any package name is accepted. The
+// sender controls the pointer, so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
@@ -25,7 +25,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	}
 	var parts []json.RawMessage
 	var class string
-	var location map[string]any // a struct would accept names in another case
+	var location map[string]any // A struct would also accept field names in other case.
 	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 ||
 		json.Unmarshal(parts[0], &class) != nil || json.Unmarshal(parts[1], &location) != nil || !isPointerClass(class) {
 		return "", "", false
@@ -38,18 +38,18 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	return bucket, key, true
 }
 
-// isPointerClass checks the last part of a class name.
+// isPointerClass checks a qualified class name by its last part.
 func isPointerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket: it contains .
-// or .. as a path segment, possibly percent-encoded several times.
+// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket. Such keys have
+// "." or ".." as a path segment, possibly percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {
-			name, _, _ := strings.Cut(part, ";") // some servers ignore path parameters
+			name, _, _ := strings.Cut(part, ";") // Some servers ignore path parameters.
 			if name == "." || name == ".." {
 				return true
 			}
@@ -62,7 +62,7 @@ func leavesBucket(key string) bool {
 	}
 }
 
-// percentDecoded decodes valid escapes once.
+// percentDecoded decodes valid percent-escapes once.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -10,31 +10,31 @@ import (
 	"tendril/queue"
 )
 
-// Attributes for the origin of a notification, sent as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set
-// them.
+// These attributes describe the origin of a notification. The app receives them as X-Aws-Sqsd-Attr-Sns-Topic-Arn and
+// so on. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
-	subjectAttribute   = "sns-subject"    // absent without a subject
+	subjectAttribute   = "sns-subject"    // absent if the notification has no subject
 )
 
-// maxAttributes is the limit of SQS. Notifications may have more.
+// maxAttributes is the SQS limit. Notifications may have more attributes.
 const maxAttributes = 10
 
-// Kind is the kind of SNS message.
+// Kind tells whether a message is an SNS envelope, and what it contains.
 type Kind int
 
 const (
-	plain   Kind = iota // no SNS envelope, which includes raw delivery
-	wrapped             // an envelope with a published message
-	// Confirmation asks to confirm a subscription by visiting a URL, which this package never does.
+	plain   Kind = iota // not an SNS envelope; includes raw message delivery
+	wrapped             // an envelope that contains a published message
+	// Confirmation is a request to confirm a subscription by visiting a URL, which this package never does.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. Its attributes are m's, the three of
-// this package, and the notification's in order of name, up to ten including m's. A notification's attribute is
-// dropped if its name is already used (ignoring case), invalid in SQS or reserved for scheduled runs, or if its value
-// cannot be decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. Its attributes are those of m, the
+// three set by this package, and the notification's in order of name, up to ten including m's. An attribute of the
+// notification is dropped if its name is already in use (ignoring case), invalid in SQS or reserved for scheduled
+// runs, or if its value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -54,14 +54,14 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only exact SNS envelopes. Anything else may be an ordinary message.
+// parseNotification accepts only exact SNS envelopes, because anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, plain
 	}
 
-	var fields map[string]json.RawMessage // a struct would accept "type" and "TYPE"
+	var fields map[string]json.RawMessage // A struct would also accept "type" and "TYPE".
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, plain
 	}
@@ -123,7 +123,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has reports whether a name is used. It ignores case, like HTTP headers.
+// has reports whether an attribute with this name exists. It ignores case, like HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

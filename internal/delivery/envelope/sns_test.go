@@ -18,7 +18,7 @@ func notificationWith(more string) string {
 		"SignatureVersion":"1","Signature":"x==","SigningCertURL":"https://example.com/c.pem","UnsubscribeURL":"https://example.com/u"` + more + `}`
 }
 
-// text returns attributes in one line.
+// text formats attributes in one line.
 func text(attributes []queue.Attribute) string {
 	var parts []string
 	for _, a := range attributes {
@@ -38,7 +38,7 @@ func TestSNS(t *testing.T) {
 	for name, c := range map[string]struct {
 		body  string
 		outer []queue.Attribute
-		want  string // the attributes
+		want  string // expected attributes
 	}{
 		"bare":   {notificationWith(""), nil, source},
 		"spaced": {" \r\n\t" + notificationWith(""), nil, source},

@@ -10,7 +10,7 @@ import (
 
 const orKey = "$or"
 
-// object is a pattern for an object: all fields must match, and one alternative of each $or.
+// object is a pattern for a JSON object. It matches if all fields match, and at least one alternative of each $or.
 type object struct {
 	fields []field
 	ors    [][]*object
@@ -30,12 +30,12 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field is a pattern for a named value: an object, or a list of tests.
+// field is a pattern for a named value: either a nested object or a list of tests.
 type field struct {
 	name   string
-	nested *object // nil if there are tests
+	nested *object // nil if the field has tests
 	tests  []test
-	absent bool // a missing value matches too
+	absent bool // also matches a missing value
 }
 
 func (f *field) matchesLeaf(l leaf) bool {
@@ -54,15 +54,16 @@ type test func(l *leaf) bool
 // leaf is a value that is neither an object nor an array.
 type leaf struct {
 	kind       jsontext.Kind // isString, isNumber, isBool or isNull
-	text       string        // unquoted string, or JSON
+	text       string        // unquoted string, or JSON text of another kind
 	alsoString bool
 }
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number is a number to compare. Integers are compared by digits, because not all of them have an exact float64.
+// number is a number to compare. Integers are compared by their digits, because float64 cannot represent all of them
+// exactly.
 type number struct {
-	digits string // of an integer, without leading zeros
+	digits string // digits of an integer without leading zeros
 	value  float64
 }
 
@@ -97,7 +98,7 @@ func isOr(n node) bool {
 	return n.kind == isArray && len(n.array) > 0 && !slices.ContainsFunc(n.array, isOther)
 }
 
-// object compiles an object of fields.
+// object compiles an object of fields into a pattern.
 func (p *parser) object(n node) (*object, *patternError) {
 	if len(n.object) == 0 {
 		return nil, p.fail(n.offset, "an empty object: name a field, such as {\"kind\": [\"order\"]}")
@@ -123,7 +124,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or compiles alternatives. It rejects operators, which would otherwise count as field names.
+// or compiles the alternatives of $or. It rejects operators, which would otherwise be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
@@ -168,11 +169,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// The operators that Lambda does not support for SQS come last.
+// operators lists the supported operators, followed by those that Lambda does not support for SQS.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test compiles one item of a list. If the item matches a missing value, absent is true and t is nil.
+// test compiles one item of a list. If the item matches a missing value, it returns a nil test and absent is true.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:
@@ -184,7 +185,7 @@ func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	return t, false, wrong
 }
 
-// equal matches exactly one value.
+// equal compiles a test for one exact value.
 func (p *parser) equal(n node) (test, *patternError) {
 	switch n.kind {
 	case isString:
@@ -231,7 +232,7 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	return t, false, wrong
 }
 
-// textOperator compiles an operator on strings.
+// textOperator compiles a string operator.
 func (p *parser) textOperator(m member) (test, *patternError) {
 	compare := map[string]func(text, want string) bool{"prefix": strings.HasPrefix, "suffix": strings.HasSuffix,
 		"equals-ignore-case": strings.EqualFold}[m.name]

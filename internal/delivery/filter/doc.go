@@ -4,16 +4,18 @@
 //
 //	{"body": {"kind": ["order", {"prefix": "refund-"}], "total": [{"numeric": [">", 100]}]}}
 //
-// Matching reads the JSON of a message's body in place, as far as the pattern requires and without creating values.
+// Matching reads the JSON of a message body in place, without decoding it into Go values, and only as far as the
+// pattern requires.
 //
-//   - All fields of an object must match, but only one item of a field's list. "$or" is a list of objects,
-//     and one of them must match.
-//   - If the message has an array, one of its elements must match. In an array of objects, one must match as a whole.
-//   - As in Lambda, a pattern of fields for the body only matches JSON, and a list for the body only matches other text.
-//     JSON means an object or an array here.
+//   - All fields of an object must match, but only one item in a field's list. "$or" contains a list of objects, at
+//     least one of which must match.
+//   - If the message contains an array, at least one element must match. In an array of objects, a single object must
+//     match all fields.
+//   - As in Lambda, an object as the pattern for the body matches only JSON bodies, and a list matches only other text.
+//     JSON here means an object or an array.
 //   - Numbers are compared numerically: 300 matches 3e2. A message attribute of type Number is compared as a number and as
 //     a string.
-//   - exists tests values, as in EventBridge, and an object is not a value.
+//   - The exists operator applies to values, as in EventBridge; an object does not count as a value.
 //
 // Other operators and message keys are rejected, because Lambda does not support them for SQS.
 package filter

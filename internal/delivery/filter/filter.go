@@ -12,17 +12,17 @@ import (
 // maxPatterns is the maximum number of patterns in a filter, as in Lambda.
 const maxPatterns = 10
 
-// Keys of a pattern.
+// Top-level keys of a pattern.
 const (
 	bodyKey       = "body"
 	attributesKey = "messageAttributes"
 )
 
-// Filter matches messages that match at least one of its patterns. It is safe for concurrent use.
+// Filter matches messages against patterns; one match is enough. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
 // Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.
-// Errors have a line and column.
+// Errors contain the line and column.
 func Parse(text string) (*Filter, error) {
 	p, root, wrong := parseJSON(text)
 	if wrong != nil {
@@ -78,7 +78,8 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects names that no message has, because such a pattern would delete every message.
+// checkKeys rejects top-level keys that no message has. A pattern with such a key would match no message, so all
+// messages would be deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -125,7 +126,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 	return nil
 }
 
-// Match reports whether a message matches one of the patterns.
+// Match reports whether m matches at least one of the patterns.
 func (f *Filter) Match(m *queue.Message) bool {
 	var body body
 	return slices.ContainsFunc(f.patterns, func(o *object) bool {
@@ -142,7 +143,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 type body struct {
 	read bool
 	text string
-	json []byte // object or array; nil for other text
+	json []byte // JSON object or array; nil for other text
 }
 
 func (b *body) of(m *queue.Message) *body {
@@ -158,7 +159,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches reports whether the body matches. A pattern for JSON does not match other text, or the reverse.
+// matches reports whether the body matches. JSON patterns match only JSON bodies, and text patterns only other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
@@ -166,7 +167,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute treats an attribute as an object with two strings.
+// matchesAttribute matches an attribute as an object with two string fields.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

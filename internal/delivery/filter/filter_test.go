@@ -22,13 +22,13 @@ func parse(t testing.TB, pattern string) *Filter {
 
 func withBody(body string) *queue.Message { return &queue.Message{Body: body} }
 
-// TestBodies covers EventBridge's operators on JSON bodies, with matching and other values. Sources: "Comparison
-// operators for use in event patterns" of EventBridge and "Control which events Lambda sends to your function" of AWS
-// Lambda.
+// TestBodies tests EventBridge's operators on JSON bodies, with values that match and values that do not. Sources:
+// "Comparison operators for use in event patterns" of EventBridge and "Control which events Lambda sends to your
+// function" of AWS Lambda.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, pattern string // for the body
+		name, pattern string // pattern for the body
 		yes, no       []string
 	}{
 		{"equals", `{"k": ["a", "b"]}`, []string{`{"k":"a"}`, ` {"x":{"k":1}, "k" : "b"}`},
@@ -109,7 +109,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestFormatOfTheBodyMustBeThatOfThePattern is the table of Lambda's page about filters for SQS.
+// TestFormatOfTheBodyMustBeThatOfThePattern is based on the table in Lambda's documentation of filters for SQS.
 func TestFormatOfTheBodyMustBeThatOfThePattern(t *testing.T) {
 	t.Parallel()
 	const asJSON, asText, noBody = `{"body": {"k": [{"exists": false}]}}`, `{"body": [{"anything-but": "x"}]}`,
@@ -279,8 +279,8 @@ func FuzzLookUp(f *testing.F) {
 	})
 }
 
-// FuzzParse checks that errors have a position, that patterns match or reject any message, and that messages with the
-// same JSON match alike.
+// FuzzParse checks that errors have a position, that valid patterns can be applied to any message, and that messages
+// with equivalent JSON give the same result.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"body": {"k": ["a", 1, null, true, {"prefix": "x"}], "$or": [{"a": [{"exists": false}]}, {"b": [2]}]}}`,
 		`{"k": ["a", {"k": 1}], "a": {}}`)
@@ -308,7 +308,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkMatch matches one message of 300 bytes.
+// BenchmarkMatch matches a message of 300 bytes.
 func BenchmarkMatch(b *testing.B) {
 	f := parse(b, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]}}}`)
 	m := withBody(`{"text":"` + strings.Repeat("x", 200) + `","order":{"id":"x","total":12.5,"kind":"order"},"n":5}`)

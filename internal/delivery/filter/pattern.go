@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of a pattern: bytes, and levels of nesting.
+// Limits of a pattern: its size in bytes and its nesting depth.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -20,21 +20,21 @@ const (
 const jsonBlanks = " \t\r\n"
 
 type patternError struct {
-	// Line and Column are counted from 1; columns count bytes.
+	// Line and Column are counted from 1. Columns are counted in bytes.
 	Line, Column int
 	Text         string
 }
 
 func (e *patternError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }
 
-// node is a value in a pattern, with its offset.
+// node is a JSON value in a pattern.
 type node struct {
 	offset int
 	kind   jsontext.Kind
 	object []member
 	array  []node
-	text   string // unquoted string, or JSON of a token
-	source string // source text of the token
+	text   string // unquoted string, or JSON text of another token
+	source string // JSON text of the token
 }
 
 type member struct {
@@ -43,7 +43,7 @@ type member struct {
 	value  node
 }
 
-// Kinds of a node.
+// These are the kinds of a node.
 const (
 	isNull   = 'n'
 	isObject = '{'
@@ -55,10 +55,10 @@ const (
 	isBool   = 'b' // true or false
 )
 
-// lenient accepts the same texts as encoding/json.
+// lenient makes the decoder accept the same input as encoding/json.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// parser parses the JSON of a pattern.
+// parser parses a pattern.
 type parser struct {
 	text   string
 	decode *jsontext.Decoder
@@ -76,13 +76,13 @@ func (p *parser) next() int {
 	return offset + len(p.text[offset:]) - len(strings.TrimLeft(p.text[offset:], jsonBlanks+",:"))
 }
 
-// parseJSON parses a text with one JSON value.
+// parseJSON parses a text that consists of one JSON value.
 func parseJSON(text string) (*parser, node, *patternError) {
 	p := &parser{text: text, decode: jsontext.NewDecoder(strings.NewReader(text), lenient)}
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "%d bytes are more than the %d of a pattern", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors before other problems
+	if wrong := p.checkSyntax(); wrong != nil { // Report syntax errors before other problems.
 		return p, node{}, wrong
 	}
 
@@ -90,7 +90,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	return p, root, wrong
 }
 
-// checkSyntax locates the first syntax error.
+// checkSyntax returns the first syntax error with its position.
 func (p *parser) checkSyntax() *patternError {
 	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
 	_, err := d.ReadValue()
@@ -107,10 +107,10 @@ func (p *parser) checkSyntax() *patternError {
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}
-	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // The text has a second value.
 }
 
-// value reads the next value. Reading tokens cannot fail after checkSyntax.
+// value reads the next value. Reading its tokens cannot fail, because checkSyntax has validated them.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {
@@ -125,7 +125,7 @@ func (p *parser) value(depth int) (node, *patternError) {
 	case isTrue, isFalse:
 		n.kind = isBool
 	case isObject, isArray:
-		for end := n.kind + 2; p.decode.PeekKind() != end; { // { and }, [ and ]
+		for end := n.kind + 2; p.decode.PeekKind() != end; { // { ends with }, [ with ]: codes differ by 2
 			if wrong := p.child(&n, depth); wrong != nil {
 				return n, wrong
 			}

@@ -8,9 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// All input in this file is valid JSON without surrounding blanks.
+// The functions in this file expect valid JSON without surrounding white space.
 
-// matchesJSON reports whether an object, or one of the objects in an array, matches. Other values have no fields.
+// matchesJSON reports whether value, or one of the objects in it if it is an array, matches. Other values never
+// match.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -30,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON reports whether the field matches a value, which is nil if absent.
+// matchesJSON reports whether the field matches value, which is nil if the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -39,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves reports whether a value is a leaf or an array with leaves, and whether one of them matches.
+// matchesLeaves reports whether value is a leaf or an array that contains leaves, and whether one of them matches.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -68,7 +69,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote returns the content of a JSON string, with invalid UTF-8 replaced.
+// unquote returns the content of a JSON string. Invalid UTF-8 is replaced.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -77,7 +78,8 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a name, nil if absent. The last duplicate counts, as for most JSON parsers.
+// lookUp returns the value of a member, or nil if absent. If the name is repeated, the last value counts, as in most
+// JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -87,13 +89,13 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild calls visit for each member of an object, or for each element of an array without a name.
+// eachChild calls visit for each member of an object or each element of an array. Elements have no name.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
 	d.Reset(bytes.NewBuffer(container), lenient)
 
-	// next slices container, because the decoder may overwrite its values.
+	// next returns a slice of container, because the decoder may overwrite the values that it returns.
 	next := func() []byte {
 		value, _ := d.ReadValue()
 		end := d.InputOffset()
@@ -101,7 +103,7 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 
 	start, _ := d.ReadToken()
-	for d.PeekKind() != start.Kind()+2 { // { and }, [ and ]
+	for d.PeekKind() != start.Kind()+2 { // { ends with }, [ with ]: codes differ by 2
 		var name []byte
 		if start.Kind() == isObject {
 			name = next()
@@ -110,5 +112,5 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// decoders are pooled, because each message needs several.
+// decoders is a pool, because each message needs several decoders.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

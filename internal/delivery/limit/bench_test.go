@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkDelivery measures one Acquire and Release with all limits, while a number of deliveries is in flight,
-// first in, first out.
+// BenchmarkDelivery measures one Acquire and one Release with all limits configured, while a number of deliveries is
+// in flight. The oldest delivery is released first.
 func BenchmarkDelivery(b *testing.B) {
 	for _, bm := range []struct {
 		name   string
@@ -15,7 +15,7 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			l := New(&Options{Rate: 1e9, Concurrency: 2000, Breaker: &Breaker{}})
 			l.adaptive = newAdaptive(2000, 2000, 2000, l.limitChanged)
-			// The caller reads the clock, so that is not measured.
+			// Reading the clock is left to the caller, so it is not measured.
 			const step = time.Microsecond
 			now := time.Now()
 			inWork := make([]uint64, bm.inWork)
@@ -36,7 +36,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// BenchmarkRoom measures the call before each receive.
+// BenchmarkRoom measures the call made before each receive.
 func BenchmarkRoom(b *testing.B) {
 	l := New(&Options{Rate: 1e9, Adaptive: true, Breaker: &Breaker{}})
 	now := time.Now()

@@ -6,44 +6,45 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// States of a breaker in [Status.Breaker].
+// States of the breaker, as shown in [Status].Breaker.
 const (
-	stateClosed   = "closed"    // deliveries start
-	stateOpen     = "open"      // the app failed; no delivery starts
-	stateHalfOpen = "half-open" // one delivery tests the app
+	stateClosed   = "closed"    // deliveries start normally
+	stateOpen     = "open"      // the app has failed; no deliveries start
+	stateHalfOpen = "half-open" // one delivery tests whether the app has recovered
 )
 
 const (
-	// minDeliveries is how many deliveries must have ended within the window before the failure ratio counts.
+	// minDeliveries is how many deliveries must have ended within the window before the failure ratio is evaluated.
 	minDeliveries = 10
-	// maxDelay limits the growing delay, unless [Breaker.Delay] is longer.
+	// maxDelay limits the growth of the delay, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
-// breaker adds trials and a slow start to the library's breaker, which counts results and changes the state.
+// breaker adds trial deliveries and a slow start to the library's circuit breaker, which counts results and changes
+// the state.
 type breaker struct {
 	opts   *Options
 	lib    circuitbreaker.CircuitBreaker[any]
 	events *deferredEvents
 
 	state string
-	// generation counts state changes. A result counts only in the generation in which its delivery started, so that
-	// older deliveries do not decide the trial.
+	// generation is incremented at each state change. A result counts only if its delivery started in the current
+	// generation, so that older deliveries do not affect the trial.
 	generation uint32
 	// inWork counts the deliveries of this generation.
 	inWork       int
 	trialRunning bool
-	// slowStartLimit is the concurrency limit of a slow start, otherwise 0.
+	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.
 	slowStartLimit int
-	// openings counts how often the breaker opened since the app last reached full concurrency.
+	// openings counts how often the breaker has opened since the app last reached full concurrency.
 	openings int
 	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
-	// now is the time of the current call, for onStateChanged.
+	// now is the time of the current call, which onStateChanged uses.
 	now time.Time
 }
 
-// newBreaker returns nil, which allows everything, without options.
+// newBreaker returns nil if no breaker is configured. A nil breaker allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -57,7 +58,7 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether the state allows a delivery. If not, wait is the time until the next request, 0 means after
+// admits reports whether the state allows a delivery. If not, wait is the time until the next request; 0 means after
 // the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
@@ -75,7 +76,7 @@ func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire starts a delivery, which admits and available must have allowed.
+// acquire starts a delivery. The caller has checked admits and available.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -98,7 +99,8 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// One more delivery after each success doubles the concurrency in the duration of one delivery.
+		// Allowing one more delivery after each success doubles the concurrency in about the duration of one
+		// delivery.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -112,11 +114,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // the trial was inconclusive, so another delivery may try
+		b.trialRunning = false // The trial was inconclusive, so another delivery may test the app.
 	}
 }
 
-// onStateChanged is called by the library while a result is recorded.
+// onStateChanged is called by the library while a result is being recorded.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Results used by the tests.
+// These results are used by the tests.
 var (
 	success       = queue.Result{Outcome: queue.Done, Status: 200}
 	serverError   = queue.Result{Status: 500}
@@ -24,7 +24,7 @@ var (
 	unsent        = queue.Result{Unsent: true, Err: io.EOF}
 )
 
-// harness is a limiter in virtual time, with the events that it reported.
+// harness is a limiter in virtual time that records its events.
 type harness struct {
 	*Limiter
 	t      *testing.T
@@ -41,7 +41,7 @@ type permitInWork struct {
 func newHarness(t *testing.T, opts Options) *harness {
 	h := &harness{t: t}
 	record := func(event any) {
-		h.Status() // a listener may call the limiter
+		h.Status() // listeners may call the limiter
 		h.events = append(h.events, eventText(event))
 	}
 	opts.Events = &Events{
@@ -52,7 +52,7 @@ func newHarness(t *testing.T, opts Options) *harness {
 	return h
 }
 
-// eventText formats an event in one line.
+// eventText formats an event as one line.
 func eventText(event any) string {
 	switch e := event.(type) {
 	case Opened:
@@ -70,7 +70,7 @@ func eventText(event any) string {
 	return ""
 }
 
-// allow requests one delivery and returns "", or the reason and wait of the refusal.
+// allow requests one delivery. It returns "" if allowed, otherwise the reason and the wait.
 func (h *harness) allow() string {
 	h.t.Helper()
 	permit, wait, reason := h.Acquire(time.Now(), 1)
@@ -84,7 +84,7 @@ func (h *harness) allow() string {
 	return fmt.Sprint(reason, " ", wait)
 }
 
-// wantAllow requests one delivery and compares the answer.
+// wantAllow requests one delivery and checks the answer.
 func (h *harness) wantAllow(answer string) {
 	h.t.Helper()
 	if got := h.allow(); got != answer {
@@ -92,7 +92,7 @@ func (h *harness) wantAllow(answer string) {
 	}
 }
 
-// done ends a delivery that started took ago.
+// done ends a delivery that took the given time.
 func (h *harness) done(res queue.Result, took time.Duration) {
 	h.t.Helper()
 	startedAt := time.Now().Add(-took)
@@ -104,7 +104,7 @@ func (h *harness) done(res queue.Result, took time.Duration) {
 	h.inWork = slices.Delete(h.inWork, i, i+1)
 }
 
-// deliver makes n deliveries of a millisecond, one after the other.
+// deliver makes n deliveries of one millisecond each, one after the other.
 func (h *harness) deliver(n int, res queue.Result) {
 	h.t.Helper()
 	for range n {
@@ -114,7 +114,7 @@ func (h *harness) deliver(n int, res queue.Result) {
 	}
 }
 
-// wantEvents compares the events since the last call.
+// wantEvents checks the events recorded since the last call.
 func (h *harness) wantEvents(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.events, "\n"); got != strings.Join(want, "\n") {
@@ -123,7 +123,7 @@ func (h *harness) wantEvents(want ...string) {
 	h.events = nil
 }
 
-// wantLastEvent compares the latest event.
+// wantLastEvent checks the latest event.
 func (h *harness) wantLastEvent(want string) {
 	h.t.Helper()
 	if n := len(h.events); n == 0 || h.events[n-1] != want {
@@ -212,7 +212,7 @@ func TestOpenBreakerAllowsOneTrialAndThenASlowStart(t *testing.T) {
 		h.done(success, time.Second)
 		h.wantEvents("breaker closed after 6s")
 
-		// 1, 2, 3 at once, then no limit.
+		// The limit is 1, 2 and 3, and is then removed.
 		for slowStart := 1; slowStart < 4; slowStart++ {
 			if got := h.Status().SlowStart; got != slowStart {
 				t.Fatalf("slow start at %d, want %d", got, slowStart)
@@ -245,7 +245,7 @@ func TestFailureHalvesTheSlowStart(t *testing.T) {
 		h := newHarness(t, Options{Breaker: &Breaker{}})
 		h.deliver(10, serverError)
 		time.Sleep(5 * time.Second)
-		h.deliver(6, success) // the trial, and five that raise the limit
+		h.deliver(6, success) // the trial, followed by five deliveries that raise the limit
 		for _, want := range []int{3, 1, 1} {
 			h.deliver(1, serverError)
 			if got := h.Status().SlowStart; got != want {
@@ -268,7 +268,7 @@ func TestFailedTrialDoublesTheDelay(t *testing.T) {
 			h.wantEvents("breaker half-open: one delivery on trial", "breaker open: the trial failed, next in "+delay)
 		}
 		failing := time.Since(opened)
-		// A success closes the breaker, but the delay is reset only at full concurrency.
+		// A success closes the breaker, but resets the delay only at full concurrency.
 		time.Sleep(time.Minute)
 		h.deliver(1, success)
 		h.wantLastEvent("breaker closed after " + (failing + time.Minute + time.Millisecond).String())
@@ -294,7 +294,7 @@ func TestDelayAboveTheMaximumStaysAsConfigured(t *testing.T) {
 	})
 }
 
-// There is no slow start for a concurrency of one: the app is at full concurrency when the trial has succeeded.
+// With a concurrency of one there is no slow start: the app is at full concurrency as soon as the trial succeeds.
 func TestDelayIsResetByTheTrialWhereOneDeliveryRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 				if tt.want != stateHalfOpen {
 					return
 				}
-				h.wantAllow("") // another trial, because the first one was inconclusive
+				h.wantAllow("") // another trial is allowed, because the first one was inconclusive
 				h.wantAllow("breaker 0s")
 				h.done(success, 0)
 				h.wantState(stateClosed)
@@ -357,8 +357,8 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 	}
 }
 
-// TestResultsFromBeforeTheOpeningAreNotTrials: a delivery that started before the breaker opened, and ends during the
-// trial, is outdated.
+// TestResultsFromBeforeTheOpeningAreNotTrials checks that the result of a delivery that started before the breaker
+// opened is ignored during the trial.
 func TestResultsFromBeforeTheOpeningAreNotTrials(t *testing.T) {
 	t.Parallel()
 	for _, late := range []queue.Result{success, serverError, unreached} {
@@ -432,7 +432,7 @@ func TestBatchCountsAsOneDelivery(t *testing.T) {
 			t.Errorf("failing %v, want 0.33", got)
 		}
 		for range 3 {
-			batch(unreached, serverError) // 4, 5, 6 of 10, 11, 12
+			batch(unreached, serverError) // failures: 4 of 10, 5 of 11, 6 of 12
 		}
 		h.wantState(stateOpen)
 	})

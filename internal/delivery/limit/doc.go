@@ -28,28 +28,29 @@
 //
 // # Counting
 //
-// The rate counts messages; concurrency and breaker count deliveries. A delivery fails if the app responds with 500
-// or more, a function ends with an error, or the response is incomplete. A batch fails only if all its messages do. A
-// 4xx status comes from a working app, so poison messages do not open the breaker. If the result of a trial is
-// inconclusive, another delivery becomes the trial.
+// The rate limit counts messages; the concurrency limit and the breaker count deliveries. A delivery fails if the app
+// responds with 500 or more, a function ends with an error, or the response is incomplete. A batch fails only if all
+// its messages do. A 4xx status comes from a working app, so poison messages do not open the breaker. If the result of
+// a trial is inconclusive, another delivery becomes the trial.
 //
-// The adaptive limit learns from successes, and from failures that took at least as long as a success, so an app that
-// rejects requests at once does not appear fast.
+// The adaptive limit learns from successes, and from failures that took at least as long as a success, so that an app
+// that rejects requests immediately does not appear fast.
 //
 // # Invariants
 //
-//   - A refusal consumes nothing from any limit.
-//   - In any period, at most the rate's messages plus one burst start. A larger batch borrows from the future.
-//   - No delivery starts at the adaptive limit. A falling limit does not affect deliveries in flight.
+//   - A refusal uses up no capacity of any limit.
+//   - In any period, at most the rate's messages plus one burst start. A batch larger than the burst uses future
+//     capacity.
+//   - No delivery starts while the adaptive limit is reached. A falling limit does not affect deliveries in flight.
 //   - An open breaker allows nothing until its delay has passed, and then one trial.
 //   - A result counts for the breaker only in the state in which its delivery started.
 //   - A refusal until the next release implies that a delivery is in flight.
 //
 // # Behaviour of the adaptive limit
 //
-// It changes by one about once per second, or every 50 deliveries if that takes longer, so it needs about a minute to
-// settle, and then oscillates around the app's capacity. A simulation with 100 slots that always have work, and an
-// app that processes k requests at once in 100 ms each:
+// The limit changes by one about once per second, or every 50 deliveries if that takes longer. It therefore needs about
+// a minute to settle, and then oscillates around the app's capacity. The table shows a simulation with 100 slots that
+// always have work, and an app that processes k requests at a time in 100 ms each:
 //
 //	 k   mean limit   highest limit   throughput of the app's maximum
 //	 5       12             20             87 %

@@ -15,15 +15,15 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time passed to any call. Earlier times count as this one.
+	// last is the latest time passed to any call. Calls with an earlier time use last instead.
 	last     time.Time
 	rate     *rateLimiter
-	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if the limit is fixed
+	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
 	breaker  *breaker
 	estimate estimate
 	refused  Refused
 	inWork   map[uint64]delivery // by permit
-	permits  uint64              // issued so far
+	permits  uint64              // number of permits issued
 	events   deferredEvents
 }
 
@@ -31,7 +31,7 @@ type Limiter struct {
 type delivery struct {
 	startedAt  time.Time
 	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
-	generation uint32                 // of the breaker
+	generation uint32                 // generation of the breaker
 }
 
 // New returns a limiter. opts may be nil.
@@ -47,10 +47,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to start a delivery of n messages, which is one request to the app. Permit 0 is a
-// refusal, which consumes nothing: wait is the time until the next request, 0 means after the next release, and
-// reason is "breaker", "concurrency" or "rate". A batch larger than the rate's burst makes later deliveries wait
-// longer.
+// Acquire requests a permit to deliver n messages in one request to the app. Permit 0 means refused, and nothing is
+// consumed: wait is then the time until the next request (0 means after the next release), and reason is "breaker",
+// "concurrency" or "rate". After a batch larger than the rate's burst, later deliveries wait longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -79,8 +78,9 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery, with the results of its messages. A second call does nothing. If the worker cancelled the
-// delivery, Err must wrap [context.Canceled] so that the app is not blamed.
+// Release ends a delivery with the results of its messages. A second call with the same permit does nothing. If the
+// worker cancelled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a
+// failure of the app.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -99,7 +99,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // its duration is not a sample of the app's speed
+		d.adaptive.Drop() // The duration is not a sample of the app's speed.
 	}
 
 	if done {
@@ -108,8 +108,8 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room estimates how many messages may start until now + d, in batches of the maximum size. If it is 0, nothing
-// should be received. reason is the strictest limit, or "" without limits.
+// Room estimates how many messages can start between now and now + d, in batches of the maximum size. If it returns
+// 0, the worker should not receive. reason is the strictest limit, or "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

@@ -25,7 +25,7 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 	}
 }
 
-// TestRefusalConsumesNothing checks that a refusal by one limit does not affect the others.
+// TestRefusalConsumesNothing checks that a refusal by one limit does not use up capacity of the others.
 func TestRefusalConsumesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,22 +40,22 @@ func TestRefusalConsumesNothing(t *testing.T) {
 		}
 		h.done(success, 0)
 		h.done(success, 0)
-		h.deliver(8, serverError) // the 50 refusals consumed none of the burst of 10
-		h.wantState(stateOpen)    // 8 of 10
+		h.deliver(8, serverError) // the 50 refusals used up none of the burst of 10
+		h.wantState(stateOpen)    // 8 of 10 deliveries failed
 		for range 50 {
 			if got := h.allow(); got[:7] != "breaker" {
 				t.Fatalf("answer %q", got)
 			}
 		}
 		time.Sleep(5 * time.Second)
-		permit, _, _ := h.Acquire(time.Now(), 10) // the whole burst, and the trial
+		permit, _, _ := h.Acquire(time.Now(), 10) // takes the whole burst and the trial
 		h.wantLastEvent("breaker half-open: one delivery on trial")
 		h.Release(permit, time.Now(), slices.Repeat([]queue.Result{unreached}, 10)...)
 		for range 50 {
 			h.wantAllow("rate 100ms")
 		}
 		time.Sleep(100 * time.Millisecond)
-		h.wantAllow("") // the trial has not been used
+		h.wantAllow("") // the trial is still available
 		if got, want := h.Status().Refused, (Refused{Breaker: 50, Concurrency: 50, Rate: 50}); got != want {
 			t.Errorf("refused %+v, want %+v", got, want)
 		}
@@ -155,8 +155,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures: an app that rejects requests at once must not appear fast, and
-// one that hangs must appear slow.
+// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures checks that an app that rejects requests immediately does not
+// appear fast, and that one that hangs appears slow.
 func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -209,7 +209,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// The mean duration moves by a thirty-second of the difference, here from 1 ms to 2.
+// Each delivery moves the mean duration by a thirty-second of the difference, here from 1 ms towards 2.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Reasons for a refusal.
+// These are the reasons for a refusal.
 const (
 	reasonBreaker     = "breaker"
 	reasonConcurrency = "concurrency"
 	reasonRate        = "rate"
 )
 
-// Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are moved to the nearest
-// bound.
+// Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are clamped.
 type Options struct {
 	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
-	// of a second's worth or one Batch, whichever is more, but at most a second's worth, and at least one message.
+	// of a second's worth or one Batch, whichever is more, but no more than a second's worth, and at least one
+	// message.
 	Rate float64
-	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. A slow start ends there, and the
-	// adaptive limit stays below it.
+	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. A slow start ends when it reaches this
+	// limit, and the adaptive limit does not exceed it.
 	Concurrency int
 	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
-	// Adaptive makes the concurrency follow the app's speed, starting at 10: it falls when responses take longer than
+	// Adaptive adapts the concurrency to the app's speed, starting at 10: it falls when responses take longer than
 	// usual, and rises otherwise. It does not suit an app that is overloaded from the start, because slow responses
-	// are usual there.
+	// then count as usual.
 	Adaptive bool
 	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker
@@ -36,12 +36,13 @@ type Options struct {
 
 // Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
-	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
-	// It applies after 10 deliveries within Window.
+	// FailureRatio is the fraction of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means
+	// 0.5. It applies once 10 deliveries have ended within Window.
 	FailureRatio float64
-	// Window is the period over which deliveries are counted, 1 s or more; 0 means 30 s. It slides in tenths.
+	// Window is the period over which deliveries are counted, at least 1 s; 0 means 30 s. It advances in steps of a
+	// tenth of its length.
 	Window time.Duration
-	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure before the
+	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the
 	// app is back at full concurrency, up to 60 s or Delay, whichever is longer.
 	Delay time.Duration
 }

@@ -12,22 +12,22 @@ import (
 	"tendril/queue"
 )
 
-// modelCheck compares a limiter under random use with a simple model.
+// modelCheck compares a randomly used limiter with a simple model.
 type modelCheck struct {
 	*Limiter
 	t    *rapid.T
 	opts Options
-	// batches: deliveries may have many messages.
+	// batches is set if deliveries may contain several messages.
 	batches bool
-	// inWork are the deliveries in flight.
+	// inWork contains the deliveries in flight.
 	inWork []allowedDelivery
-	// starts are the started messages, for checking the rate.
+	// starts contains the started messages, to check the rate.
 	starts []messageStart
-	// state and trialAt follow the events; generation counts them.
+	// state and trialAt are derived from the events; generation counts the events.
 	state      string
 	trialAt    time.Time
 	generation int
-	// trials counts the trials of this generation, ignored those without a conclusive result.
+	// trials counts the trials of the current generation, ignored those that were inconclusive.
 	trials, ignored int
 }
 
@@ -61,7 +61,7 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// allow requests a delivery and checks every property of the answer.
+// allow requests a delivery and checks all properties of the answer.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -89,7 +89,7 @@ func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	return true, wait, reason
 }
 
-// checkCounts compares the number of deliveries in flight with every limit.
+// checkCounts checks the number of deliveries in flight against each limit.
 func (c *modelCheck) checkCounts() {
 	s := c.Status()
 	if s.InWork != len(c.inWork) {
@@ -112,7 +112,7 @@ func (c *modelCheck) checkCounts() {
 	}
 }
 
-// end ends one delivery; each of its messages has its own result.
+// end ends one delivery, with a result for each of its messages.
 func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
@@ -147,8 +147,8 @@ func (c *modelCheck) checkRate() {
 	}
 }
 
-// TestLimitsHoldUnderRandomUse checks that the rate holds in every period, no delivery starts above a concurrency
-// limit, an open breaker allows nothing and then one trial, refusals do not last forever, and every slot is freed.
+// TestLimitsHoldUnderRandomUse checks that the rate holds in every period, no delivery exceeds a concurrency limit,
+// an open breaker allows nothing until it allows one trial, refusals do not last forever, and every slot is freed.
 func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -185,7 +185,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 			c.recover()
 		})
 	}
-	// A short run has few checks and may miss rare states.
+	// A short run makes few checks and may miss rare states.
 	const rounds = 50
 	for range rounds {
 		if rapid.Check(t, property); t.Failed() || unseen(seen) == nil {
@@ -197,7 +197,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	}
 }
 
-// unseen returns the reasons and states that a run must reach and did not.
+// unseen returns the reasons and states that the run should have reached but did not.
 func unseen(seen map[string]int) (missing []string) {
 	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
@@ -207,7 +207,7 @@ func unseen(seen map[string]int) (missing []string) {
 	return missing
 }
 
-// recover makes the app succeed again: every delivery must then be allowed.
+// recover makes the app succeed again and checks that every delivery is then allowed.
 func (c *modelCheck) recover() {
 	c.checkRate()
 	for len(c.inWork) > 0 {
@@ -233,7 +233,7 @@ func (c *modelCheck) recover() {
 	}
 }
 
-// TestConcurrentUse shares one limiter among many workers, and checks that nothing is in flight at the end.
+// TestConcurrentUse shares one limiter among many goroutines, and checks that nothing is in flight at the end.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestConcurrentUse(t *testing.T) {
 			t.Errorf("%d in work at the end", got)
 		}
 		time.Sleep(time.Second)
-		h.deliver(200, success) // the libraries lost no permit either
+		h.deliver(200, success) // the libraries have lost no permits either
 	})
 }
 

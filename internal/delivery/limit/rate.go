@@ -7,16 +7,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// epsilon compensates for rounding.
+// epsilon compensates for rounding errors.
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. Its time must not go back, because the library would grant that time again.
+// rateLimiter limits messages per second. The time passed to it must not go backwards, because the library would then
+// grant the same capacity twice.
 type rateLimiter struct {
 	*rate.Limiter
 	batch int // maximum messages per delivery
 }
 
-// newRateLimiter returns nil, which allows everything, for a rate of 0.
+// newRateLimiter returns nil for a rate of 0. A nil rateLimiter allows everything.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -24,8 +25,8 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
 }
 
-// burstOf returns the maximum unused capacity, see [Options].Rate. After a pause the burst is added to the rate, so
-// it should be small, but large enough for late timers and batches.
+// burstOf returns the maximum unused capacity, see [Options].Rate. After a pause, the burst is delivered on top of
+// the rate, so it should be small, but large enough for late timers and for batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
@@ -35,8 +36,8 @@ func (r *rateLimiter) set(now time.Time, perSecond float64) {
 	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
-// acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst borrows from
-// the future, so that the average rate holds.
+// acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst uses future
+// capacity, so that the average rate is kept.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0
@@ -56,7 +57,7 @@ func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	return 0
 }
 
-// room returns how many messages may start within d.
+// room returns how many messages can start within d.
 func (r *rateLimiter) room(now time.Time, d time.Duration) int {
 	if r == nil {
 		return unlimited

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// allow requests a delivery that does not end.
+// allow requests a delivery that never ends.
 func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
 	permit, wait, reason := l.Acquire(now, n)
 	return permit != 0, wait, reason
@@ -26,7 +26,7 @@ func TestBurstIsSmall(t *testing.T) {
 		{0.1, 1, 1, 10 * time.Second}, {0.5, 1, 1, 2 * time.Second},
 		{1, 1, 1, time.Second}, {2.5, 1, 1, 400 * time.Millisecond},
 		{10, 1, 1, 100 * time.Millisecond}, {20, 1, 2, 50 * time.Millisecond}, {1000, 1, 100, time.Millisecond},
-		// A whole batch, but at most a second's worth.
+		// The burst is a full batch, but at most a second's worth.
 		{0.1, 10, 1, 10 * time.Second}, {2.5, 10, 2, 400 * time.Millisecond},
 		{20, 10, 10, 50 * time.Millisecond}, {1000, 10, 100, time.Millisecond},
 	} {
@@ -46,8 +46,8 @@ func TestBurstIsSmall(t *testing.T) {
 	}
 }
 
-// TestBurstAddsAtMostATenthInTheFirstSecond: after a pause, with endless work, the number of messages started is the
-// rate's plus at most a tenth.
+// TestBurstAddsAtMostATenthInTheFirstSecond checks that after a pause, with unlimited work, the number of messages
+// started exceeds the rate by at most a tenth.
 func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {
@@ -125,8 +125,8 @@ func TestSetRate(t *testing.T) {
 	}
 }
 
-// TestRateHoldsInEveryPeriod checks that no period has more messages than the rate allows plus one burst, whatever
-// the order of the calls, and that a message is allowed after its wait.
+// TestRateHoldsInEveryPeriod checks that no period has more messages than the rate plus one burst, regardless of the
+// order of calls, and that a message is allowed after its wait.
 func TestRateHoldsInEveryPeriod(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,7 +166,7 @@ func TestRateHoldsInEveryPeriod(t *testing.T) {
 				sum += float64(s.n)
 				most := burst + perSecond*(s.at-starts[i].at).Seconds()
 				if beyond := float64(s.n) - burst; beyond > 0 {
-					most += beyond // the last batch borrows
+					most += beyond // the last batch uses future capacity
 				}
 				if sum > most+1e-3 {
 					t.Fatalf("%v messages from %s to %s, at most %v", sum, starts[i].at, s.at, most)

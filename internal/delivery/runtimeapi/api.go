@@ -15,10 +15,10 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// maxConnections is the limit per process. A function needs one or two, and without a limit any local program
-	// could exhaust the file descriptors.
+	// maxConnections limits the connections to one process's API. A function needs one or two; without a limit, any
+	// local program could exhaust the file descriptors.
 	maxConnections = 16
-	// drainLimit is how much of an oversized response is read, so that the function receives the refusal.
+	// drainLimit is how much of an oversized response is read so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
@@ -38,8 +38,8 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP refuses requests from other programs: the port is open to all of them, and to every page in a local
-// browser.
+// ServeHTTP rejects requests from other programs, because any local program and any page in a local browser can reach
+// the port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -74,7 +74,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write does not handle errors: if it fails, the process exits or the invocation times out.
+// write ignores write errors: after one, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -114,7 +114,8 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf returns the response, or an error if the trailer reports that the function failed while writing it.
+// answerOf returns the response, or an error if the trailer reports that the function failed while writing the
+// response.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -141,7 +142,8 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records the answer before accepting it, because the function may exit as soon as it is accepted.
+// finish records the answer before confirming it, because the function may exit as soon as it receives the
+// confirmation.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
@@ -163,7 +165,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError reads an error posted by the function. Oversized errors are reduced to their type.
+// readError reads an error reported by the function. If it is too large, only its type is kept.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -178,14 +180,14 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody reads a body of up to maxResponse bytes, and discards a larger one.
+// readBody reads a body of up to maxResponse bytes. It discards larger ones and returns errBodyTooLarge.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxResponse {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // refused in any case
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // The body is rejected in any case.
 		return nil, errBodyTooLarge
 	}
 	return body, nil

@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// Each step is a POST of a function with an invocation; the last accepted one determines the outcome.
+// Each step is a request that the function posts during an invocation. The last accepted one determines the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
 	type step struct {
-		path, body string // ID in the path stands for the invocation's ID
+		path, body string // "ID" in path stands for the invocation's ID
 		header     []string
 		status     int
 		says       string
 	}
 	for name, c := range map[string]struct {
 		steps  []step
-		kind   string // of the function error; "" for a success
-		answer string // in the payload
+		kind   string // type of the function error; "" for a success
+		answer string // expected in the payload
 	}{
 		"response":        {[]step{{"invocation/ID/response", `{"a":1}`, nil, 202, `"OK"`}}, "", `{"a":1}`},
 		"no JSON":         {[]step{{"invocation/ID/response", "<html>\xff", nil, 202, ""}}, "", "<html>\xff"},
@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// aws-lambda-go reports in a trailer that the function failed while its response was being read.
+// aws-lambda-go uses a trailer to report that the function failed while writing its response.
 func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -151,7 +151,8 @@ func TestPayloadTooLarge(t *testing.T) {
 	})
 }
 
-// A function that asks for more while it owes an answer is refused: its invocation is not assigned twice.
+// A function that requests another invocation before answering the current one is rejected, so that no invocation is
+// assigned twice.
 func TestNextWhileOwing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestNextWhileOwing(t *testing.T) {
 	})
 }
 
-// A request for another host comes from a page whose domain resolves to this machine.
+// A request with a different Host header comes from a web page whose domain resolves to this machine.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestForeignHost(t *testing.T) {
 	})
 }
 
-// A client may interrupt its wait and come back; otherwise it is replaced.
+// A client may stop waiting and come back later. If it does not come back, its process is replaced.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestHangUp(t *testing.T) {
 			if f.number > 1 {
 				return echo(f)
 			}
-			for range 2 { // a client with a short timeout
+			for range 2 { // like a client with a short timeout
 				ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 				if resp, err := f.get(ctx); err == nil {
 					resp.Body.Close()
@@ -222,7 +223,7 @@ func TestHangUp(t *testing.T) {
 	})
 }
 
-// A process that comes back in time continues normally.
+// A process that comes back in time is used again.
 func TestHangUpAndComeBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestHangUpAndComeBack(t *testing.T) {
 	})
 }
 
-// If a process waits twice, the later wait counts, and one invocation gets one answer.
+// If a process sends two requests for an invocation, only the later one receives it.
 func TestSecondWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,8 +264,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a pool with one idle process that was assigned the first of two invocations and has not received
-// it.
+// assigned returns a pool with two invocations, and one process that was assigned the first but has not received it.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -275,7 +275,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 		p.waiting = append(p.waiting, &invocation{id: id, outcome: make(chan outcome, 1), limit: time.Minute})
 	}
 	inv := p.waiting[0]
-	p.dispatch() // the pool is not started, so nothing else happens
+	p.dispatch() // the pool is not started, so dispatch does nothing else
 	if inst.current != inv || inst.phase != busy || len(p.waiting) != 1 {
 		t.Fatalf("assigned %+v", inst.current)
 	}
@@ -283,7 +283,8 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	return p, inst, inv
 }
 
-// An invocation assigned to a process that ends at that moment was not run, and becomes the first in the queue.
+// An invocation assigned to a process that exits before receiving it has not run, and returns to the front of the
+// queue.
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -293,7 +294,7 @@ func TestAssignedToADeadProcess(t *testing.T) {
 	}
 }
 
-// The same applies if the process hung up.
+// The same applies if the process hangs up.
 func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -303,7 +304,7 @@ func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	}
 }
 
-// If the process asks again before that is noticed, it gets the same invocation.
+// If the process makes a new request before the pool notices, it receives the same invocation.
 func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -312,13 +313,13 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	if !allowed || len(offer) != 1 || inst.current != inv || inst.phase != busy {
 		t.Errorf("allowed %v, phase %v, current %+v", allowed, inst.phase, inst.current)
 	}
-	p.hangUp(inst, old) // the end of the first wait is noticed late
+	p.hangUp(inst, old) // the end of the first request is noticed late
 	if inst.phase != busy || <-offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}
 }
 
-// If the process hung up while the pool is stopping, the invocation is not run.
+// If the process hangs up while the pool is stopping, the invocation is not run.
 func TestAssignedWhileStopping(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -331,8 +332,8 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// Whatever functions do: every Invoke returns once, no invocation is received twice, and the number of processes
-// stays within the limit and drops to zero.
+// However functions behave, every Invoke returns once, no invocation is received twice, and the number of processes
+// stays within the limit and drops to zero at the end.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -407,7 +408,7 @@ func chaos(t *testing.T, seed uint64) {
 	}
 }
 
-// misbehave ends an invocation in one of many ways.
+// misbehave ends an invocation in one of many wrong ways.
 func misbehave(f *function, e event, how int) (exit Exit, ended bool) {
 	switch how {
 	case 0:

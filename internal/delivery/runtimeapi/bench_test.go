@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkInvoke measures the cost of the Runtime API: sequential invocations of a real process that answers at
-// once.
+// BenchmarkInvoke measures the overhead of the Runtime API with sequential invocations of a real process that answers
+// immediately.
 func BenchmarkInvoke(b *testing.B) {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("function", "")})
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// caller is the other end of a connection. Its requests are sequential.
+// caller is the client of a connection. Its requests are sequential.
 type caller struct {
 	conn net.Conn
-	// own is whether the caller belongs to the process; valid once checked is true.
+	// own is set if the caller is the process or one of its children; it is valid once checked is set.
 	checked, own bool
 }
 
@@ -20,7 +20,7 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // started reports whether a request comes from the process or its children. It waits until the process is registered.
-// A connection is checked once, because it does not change owners.
+// Each connection is checked only once, because its owner does not change.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// A refused program can neither receive nor answer invocations. The first and tenth refusals are reported.
+// A rejected program can neither receive nor answer invocations. The first and the tenth rejection are reported.
 func TestForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestForeignClientsAreRefused(t *testing.T) {
 	})
 }
 
-// Idle connections are closed for new ones.
+// Idle connections are closed to make room for new ones.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > time.Second { // each had a moment to start a request
+		if after := time.Since(began); after > time.Second { // each had some time to send a request
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {
@@ -122,7 +122,7 @@ type foreignClient struct {
 	as      *syscall.Credential
 }
 
-// playForeignClient calls the Runtime API of a function that did not start it.
+// playForeignClient calls the Runtime API of a function it does not belong to.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -132,10 +132,10 @@ func playForeignClient() int {
 	return 0
 }
 
-// answerTime limits the wait for a response that a broken API would never give.
+// answerTime limits the wait for a response that a broken API would never send.
 const answerTime = 30 * time.Second
 
-// ask sends a GET, or a POST if the body is not empty, and returns the status.
+// ask sends a GET request, or a POST request if body is not empty, and returns the status.
 func ask(url, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerTime}
 	method := http.MethodPost
@@ -155,8 +155,8 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// Programs outside the function's processes are refused: this process, another one of the same user, another user's,
-// and another process of the same function. Children of the function's shell are accepted.
+// Programs that do not belong to the function's process are rejected: this process, another one of the same user or
+// of another user, and another process of the same function. Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -197,7 +197,7 @@ func TestRealForeignClientsAreRefused(t *testing.T) {
 	first.conn.Write([]byte("x"))
 }
 
-// Requests of a shell's children are the function's.
+// Requests from a shell's children count as the function's.
 func TestRealChildrenMayAsk(t *testing.T) {
 	t.Parallel()
 	p := runPool(t, Options{
@@ -251,7 +251,7 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// copySelf copies this program to a location where every user can run it.
+// copySelf copies the test binary to a location where every user can run it.
 func copySelf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "function")
@@ -260,7 +260,7 @@ func copySelf(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "function")
-	copied := exec.Command("cp", os.Args[0], file) // prevents processes started meanwhile from holding it open
+	copied := exec.Command("cp", os.Args[0], file) // cp, so that no new process inherits the open file
 	if err := errors.Join(os.Chmod(dir, 0o755), copied.Run()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// The functions in this file expect the pool's mutex to be held unless they lock it themselves.
+// The functions in this file require the pool's mutex to be held, except those that lock it themselves.
 
-// lingering is how long a process that has answered is expected to ask for more, before another one is started.
+// lingering is how long to wait for a process that has answered to request the next invocation before another process
+// is started.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the rest it starts processes, or refuses them during a
-// pause.
+// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, during a pause,
+// rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -30,7 +31,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts processes for waiting invocations, up to the limit, and keeps at least one.
+// grow starts processes for waiting invocations up to the limit. It keeps at least one process running.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -59,12 +60,13 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a request for an invocation. allowed is false if the process still owes an answer.
+// poll handles a process's request for an invocation. allowed is false if the process has not answered the current
+// one.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case inv := <-inst.offer: // it hung up before receiving this one
+	case inv := <-inst.offer: // The process hung up before it received the invocation.
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -93,12 +95,12 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp handles a process that stops waiting. An invocation already assigned to it is taken back.
+// hangUp handles a process that hangs up while waiting. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // it has asked again
+		return // The process has made a new request.
 	}
 	select {
 	case inv := <-offer:
@@ -115,7 +117,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack returns an invocation that was not sent to the front of the queue.
+// takeBack puts an invocation that was not sent back at the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -131,7 +133,7 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	p.waiting = slices.Insert(p.waiting, 0, inv)
 }
 
-// leave marks an idle process as away.
+// leave marks an idle process as no longer waiting for invocations.
 func (p *Pool) leave(inst *instance) {
 	if inst.phase != idle || !inst.usable() {
 		return
@@ -148,8 +150,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process that reported a failed initialization a moment to exit. It returns false if the process
-// had initialized.
+// initFailing gives a process that reported a failed initialization some time to exit. It returns false if the
+// process had already initialized.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +163,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer records the answer to an invocation. It returns false if the process does not owe it.
+// answer records the answer to an invocation. It returns false if the process is not working on that invocation.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +185,8 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail starts a pause after a failure. It returns false during a pause: processes that fail together count once.
+// fail starts a pause after a failure. During a pause it returns false, so that processes that fail together count as
+// one failure.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

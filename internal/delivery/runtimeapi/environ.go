@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// version is Lambda's name for the unpublished version.
+// version is Lambda's name for an unpublished function version.
 const version = "$LATEST"
 
 func functionARN(o *Options) string {
@@ -44,25 +44,25 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether users may not set a variable: it is set here, or belongs to a single invocation or a
-// sandbox.
+// reserved reports whether a variable must not be configured: tendril sets it, or it is specific to one invocation or
+// to Lambda's sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader returns an unsampled X-Ray trace, because functions expect one.
+// traceHeader returns an unsampled X-Ray trace header, because functions expect one.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
 
 func randomHex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails, but crashes the program
+	_, _ = rand.Read(b) // Read never returns an error; it crashes the program instead.
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the value of a variable. The last entry counts.
+// lookup returns the value of a variable. If it is set several times, the last value counts.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -16,7 +16,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	inst.disarm()
 	p.forget(inst)
 	select {
-	case inv := <-inst.offer: // it ended before the invocation was sent
+	case inv := <-inst.offer: // The process exited before the invocation was sent.
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -38,7 +38,8 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// settle answers for an ended process. It returns a function that reports that, or nil. The caller holds the mutex.
+// settle answers the invocation of an exited process. It returns a function that reports the failure, or nil. The
+// caller holds the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -69,7 +70,8 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed answers the oldest waiting invocation if the failure starts a pause.
+// initFailed handles a failed initialization. If the failure starts a pause, it answers the oldest waiting
+// invocation.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -105,7 +107,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// exitMessage uses Lambda's words.
+// exitMessage describes an exit in Lambda's words.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

@@ -20,7 +20,7 @@ import (
 // Exit describes how a process ended.
 type Exit = supervisor.Exit
 
-// fakeHost runs functions as goroutines with connections in memory, so that everything except real processes can be
+// fakeHost runs functions as goroutines with in-memory connections, so that everything except real processes can be
 // tested in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
@@ -31,12 +31,12 @@ type fakeHost struct {
 	alive     int
 	mostAlive int
 	startErr  error
-	hold      chan struct{} // a start waits for it unless nil
+	hold      chan struct{} // if not nil, starting a process waits for it
 	closed    bool
 	signals   []syscall.Signal
 }
 
-// newFakePool returns a started pool whose processes behave as given.
+// newFakePool returns a started pool whose processes run behave.
 func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool, *fakeHost) {
 	t.Helper()
 	o.Command = []string{"/bin/sh"}
@@ -103,11 +103,11 @@ func (h *fakeHost) started() int {
 // function is a process of the fake host.
 type function struct {
 	host    *fakeHost
-	number  int // of the start, from 1
+	number  int // number of the start, counted from 1
 	env     []string
 	address string
 	client  *http.Client
-	// ctx ends with the process.
+	// ctx ends when the process ends.
 	ctx    context.Context
 	kill   context.CancelFunc
 	term   chan struct{}
@@ -115,7 +115,7 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
-	// disowned: its requests appear to be another program's.
+	// disowned makes its requests appear to come from another program.
 	disowned atomic.Bool
 }
 
@@ -152,7 +152,7 @@ func (f *function) Reap() Exit {
 	return f.exit
 }
 
-// event is an invocation as received by the function.
+// event is an invocation as the function received it.
 type event struct {
 	id     string
 	header http.Header
@@ -161,7 +161,7 @@ type event struct {
 
 var errEnding = errors.New("the process is to end")
 
-// next asks for an invocation. TERM ends the wait.
+// next requests an invocation. SIGTERM ends the wait.
 func (f *function) next() (event, error) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
@@ -193,7 +193,8 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// post posts to a path below /2018-06-01/runtime and returns the status and body of the response; 0 without one.
+// post posts to a path below /2018-06-01/runtime. It returns the status and body of the response, or status 0 without
+// a response.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))
@@ -212,7 +213,7 @@ func (f *function) post(path, body string, header ...string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// sleep lasts d or until the process is killed.
+// sleep waits for d or until the process is killed.
 func (f *function) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -220,7 +221,7 @@ func (f *function) sleep(d time.Duration) {
 	}
 }
 
-// serve answers every invocation with handle's result until the process ends.
+// serve answers every invocation with the result of handle until the process ends.
 func (f *function) serve(handle func(e event) string) Exit {
 	for {
 		e, err := f.next()
@@ -235,7 +236,7 @@ func (f *function) serve(handle func(e event) string) Exit {
 	}
 }
 
-// echo answers with the payload.
+// echo answers every invocation with its payload.
 func echo(f *function) Exit { return f.serve(func(e event) string { return string(e.body) }) }
 
 // memoryListener is a listener for in-memory connections.

@@ -9,15 +9,15 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// host starts processes. Tests use another one.
+// host starts processes. Tests replace it.
 type host struct {
-	// listen opens a port for the next process.
+	// listen opens the port of the next process.
 	listen func() (net.Listener, error)
-	// client describes the program at the other end of a connection; "" if it is gone.
+	// client describes the program at the other end of a connection. It returns "" if the program has exited.
 	client func(net.Conn) string
-	// start runs the function's command as the leader of a new group.
+	// start runs the function's command as the leader of a new process group.
 	start func(instance int, env []string) (process, error)
-	// close must be called after all processes were reaped.
+	// close must be called after all processes have been reaped.
 	close func()
 }
 

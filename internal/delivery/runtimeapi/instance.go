@@ -11,11 +11,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is how long a process may take until its first request for an invocation. (Lambda allows 10 s, and then
-// starts over within the time limit of the first invocation.)
+// initTimeout is how long a process may take to request its first invocation. (Lambda allows 10 s, and then restarts
+// the initialization within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// initErrorPatience is how long a process may take to exit after a failed initialization.
+// initErrorPatience is how long a process may take to exit after reporting a failed initialization.
 const initErrorPatience = time.Second
 
 // launch starts an instance. The caller holds the pool's mutex.
@@ -28,7 +28,7 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
-// live runs the process until it has ended.
+// live runs the process until it exits.
 func (inst *instance) live() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
@@ -48,10 +48,10 @@ func (inst *instance) live() supervisor.Exit {
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)
-		_ = server.Serve(limited) // always an error: the server was closed
+		_ = server.Serve(limited) // Serve always returns an error when the server is closed.
 	}()
 	defer func() {
-		_ = server.Close() // the process has ended
+		_ = server.Close() // The process has exited.
 		<-serving
 	}()
 
@@ -81,7 +81,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must be called before reaping, because the PID may be reused afterwards.
+// detach clears proc. It must be called before the process is reaped, because the PID may be reused afterwards.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

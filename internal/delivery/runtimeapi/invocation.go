@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's limit for a payload in bytes.
+	// maxRequest is Lambda's size limit for a payload in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is Lambda's limit for a response in bytes.
+	// maxResponse is Lambda's size limit for a response in bytes.
 	maxResponse = 6<<20 + 100
 )
 
 const unhandled = "Unhandled"
 
 // errNotInvoked means that the function received nothing: the caller gave up waiting, or the pool was stopped. After
-// any other error it may have run. Callers recognize it by its method Unsent.
+// any other error, the function may have run. Callers detect it by its Unsent method.
 var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
 
 func (notInvoked) Error() string { return "the function was not invoked" }
 
-// Unsent reports that nothing of the payload was sent.
+// Unsent reports that no part of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
 func tooLarge(size int) queue.Invocation {
@@ -50,7 +50,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// failure returns a function error in Lambda's format. id may be "".
+// failure returns a function error in Lambda's format. id may be empty.
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -58,21 +58,21 @@ func failure(kind, id, text string) queue.Invocation {
 	payload, _ := json.Marshal(struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
-	}{kind, text}) // cannot fail for two strings
+	}{kind, text}) // Marshaling two strings cannot fail.
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// seconds rounds up to hundredths, so that a short limit is not "0.00".
+// seconds returns d rounded up to hundredths of a second, so that a short limit is not shown as "0.00".
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns an error reported by the function. kind is the type in the request's header, or "".
+// posted returns an error reported by the function. kind is the error type in the request's header; it may be empty.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // other JSON has no errorType
+		_ = json.Unmarshal(body, &form) // Other JSON has no errorType.
 	}
 	if form.Type != "" {
 		kind = form.Type

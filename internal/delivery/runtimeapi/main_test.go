@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes this test binary act as another program.
+// roleVariable is the environment variable that makes the test binary act as another program.
 const roleVariable = "RUNTIMEAPI_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
-// play runs a role and returns the exit status.
+// play acts as the given program and returns its exit status.
 func play(role string) int {
 	switch role {
 	case "function":
@@ -39,7 +39,7 @@ func play(role string) int {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		return playFunction()
-	case "wrapped": // a script around the function
+	case "wrapped": // acts as a script that runs the function
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), roleVariable+"=function")
 		return child.Run().(*exec.ExitError).ExitCode()
@@ -54,7 +54,7 @@ func play(role string) int {
 	return 99
 }
 
-// attend connects to the test for as long as this process lives.
+// attend connects to the test and keeps the connection open while this process lives.
 func attend() (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -63,7 +63,7 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// playFunction uses the Runtime API and does as the payload says.
+// playFunction serves the Runtime API and acts according to each payload.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
@@ -101,14 +101,14 @@ func act(how string) ([]byte, error) {
 	case "crash":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	case "meet": // answers when the test says so
+	case "meet": // answers when the test tells it to
 		conn, err := attend()
 		if err != nil {
 			return nil, err
 		}
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		return nil, err
-	case "family", "hang", "leave": // starts a child in its group, and one in another group
+	case "family", "hang", "leave": // starts one child in its own process group and one in another
 		for range 2 {
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), roleVariable+"=child")
@@ -123,7 +123,7 @@ func act(how string) ([]byte, error) {
 		switch how {
 		case "hang":
 			select {}
-		case "leave": // when the test says so
+		case "leave": // exits when the test tells it to
 			_, _ = conn.Read(make([]byte, 1))
 			os.Exit(3)
 		}
@@ -149,7 +149,7 @@ func functionEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
-// observer observes which processes are alive.
+// observer observes which processes are running.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -164,7 +164,7 @@ func newObserver(t *testing.T) *observer {
 	return &observer{t, ln}
 }
 
-// meet waits for a process to attend.
+// meet waits for a process to connect.
 func (w *observer) meet() *reportingChild {
 	conn, err := w.ln.Accept()
 	if err != nil {
@@ -184,14 +184,14 @@ type reportingChild struct {
 	pid  int
 }
 
-// awaitGone returns when the process is dead.
+// awaitGone waits until the process has exited.
 func (g *reportingChild) awaitGone() {
 	if n, _ := g.conn.Read(make([]byte, 1)); n > 0 {
 		g.t.Error("a process talked that should be gone")
 	}
 }
 
-// newRealPool returns a started pool that runs this binary in a role, and stops it at the end of the test.
+// newRealPool returns a started pool that runs the test binary in a role. The pool is stopped at the end of the test.
 func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()

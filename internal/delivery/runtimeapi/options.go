@@ -15,38 +15,39 @@ const maxInstances = 1000
 
 // Options configure a [Pool]. Only Command is required.
 type Options struct {
-	// Command is the program and its arguments, run without a shell. A name without a slash is looked up in the PATH
-	// of Env; a relative path is relative to Dir.
+	// Command is the program and its arguments. It is run without a shell. A name without a slash is looked up in the
+	// PATH of Env; a relative path is relative to Dir.
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
-	// Env is the whole environment as NAME=value. Lambda's reserved variables override it.
+	// Env is the entire environment as NAME=value. Lambda's reserved variables override it.
 	Env []string
 
-	// User and Limits apply to the processes, see [supervisor.Process].
+	// User and Limits apply to each process, see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
+	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
 	Timeout time.Duration
-	// Grace is the time between TERM and KILL; 0 means 2 s. After a timeout, KILL is sent at once, as in Lambda.
+	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. After a timeout, SIGKILL is sent immediately, as in
+	// Lambda.
 	Grace time.Duration
-	// Hurry ends the grace periods of [Pool.Stop] when it is done; may be nil.
+	// Hurry, when done, ends the grace periods of [Pool.Stop]; may be nil.
 	Hurry context.Context
 
-	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; default "function".
+	// Name is the function's name, 1 to 64 letters, digits, hyphens and underscores; default "function".
 	Name string
-	// Region and AccountID are part of the function's ARN. They default to AWS_REGION in Env or us-east-1, and
-	// 000000000000.
+	// Region and AccountID are part of the function's ARN. Region defaults to AWS_REGION in Env or else us-east-1,
+	// AccountID to 000000000000.
 	Region, AccountID string
 
-	// Output receives every line, without its end and with control characters escaped. instance counts from 1; stream
-	// is "stdout" or "stderr". It must be safe for concurrent use and must not keep line. If it blocks, lines are
-	// dropped and counted. May be nil.
+	// Output receives every line of output, without the line ending and with control characters escaped. instance
+	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
+	// While it blocks, lines may be dropped, which are counted. It may be nil.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond is the maximum number of lines per process, averaged over five seconds; 0 means 1000.
+	// LinesPerSecond is the maximum number of output lines per process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -54,7 +55,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults returns a copy with defaults filled in. Package supervisor checks Command, User and Limits.
+// withDefaults returns a copy of o with defaults applied. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -92,48 +93,50 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are the listeners of a pool. Each may be nil. Events of one process are sequential. A listener must return
-// soon and must not call the pool.
+// Events are the listeners of a pool. Any field may be nil. Events of one process are reported sequentially. A
+// listener must return quickly and must not call the pool.
 type Events struct {
-	// Ready is called when a process asks for its first invocation.
+	// Ready is called when a process first requests an invocation.
 	Ready func(Ready)
-	// InitFailed is called when a process failed before its first invocation.
+	// InitFailed is called when a process fails before its first invocation.
 	InitFailed func(InitFailed)
-	// TimedOut is called when a process was killed at its time limit.
+	// TimedOut is called when a process is killed because its invocation timed out.
 	TimedOut func(TimedOut)
-	// Exited is called when a process and its group have ended, or could not be started.
+	// Exited is called when a process and its group have exited or could not be started.
 	Exited func(Exited)
-	// Refused is called when another program asked for invocations: for the 1st, 10th, 100th refusal and so on.
+	// Refused is called when a request from another program is rejected: for the 1st, 10th, 100th rejection and so
+	// on.
 	Refused func(Refused)
-	// LinesDropped is called when lines of output were dropped.
+	// LinesDropped is called when output lines are dropped.
 	LinesDropped func(supervisor.LinesDropped)
 }
 
 // Ready reports that a process has initialized.
 type Ready struct {
-	// Instance counts from 1. Numbers are reused.
+	// Instance is the number of the process, counted from 1. Numbers are reused.
 	Instance, PID int
-	// After is the time since the process was started.
+	// After is the time since the process started.
 	After time.Duration
 }
 
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is an error type, such as "Runtime.ImportModuleError".
+	// Type is the error type, such as "Runtime.ImportModuleError".
 	Type string
-	// Reason is a short description.
+	// Reason is a short description of the failure.
 	Reason string
-	// Pause is how long no process is started. It grows with Failures, the number of failures since the last answer.
+	// Pause is how long no new process is started. It grows with Failures, the number of failures since the last
+	// answer.
 	Failures int
 	Pause    time.Duration
 }
 
-// TimedOut reports an invocation that reached its time limit.
+// TimedOut reports an invocation that reached its timeout.
 type TimedOut struct {
 	Instance  int
 	RequestID string
-	// Limit is the invocation's time limit.
+	// Limit is the invocation's timeout.
 	Limit time.Duration
 }
 
@@ -142,15 +145,15 @@ type Exited struct {
 	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is why the pool ended the process ("stopped", "time limit"), or "".
+	// Asked is why the pool ended the process ("stopped", "time limit"), or "" if it did not.
 	Asked string
 }
 
-// Refused reports a request from a program that does not belong to the function.
+// Refused reports a rejected request from a program that does not belong to the function.
 type Refused struct {
 	Instance int
-	// Client describes the program, as "curl (pid 123) of user 1000".
+	// Client describes the program, such as "curl (pid 123) of user 1000".
 	Client string
-	// Total is the pool's number of refused requests.
+	// Total is the number of requests that the pool has rejected.
 	Total int
 }

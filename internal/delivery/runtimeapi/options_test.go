@@ -60,7 +60,7 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// Lambda's reserved variables cannot be set; others are unchanged.
+// Lambda's reserved variables cannot be overridden; other variables are passed on unchanged.
 func TestEnviron(t *testing.T) {
 	t.Parallel()
 	o, err := Options{Command: []string{"/bin/sh"}, Name: "resize",

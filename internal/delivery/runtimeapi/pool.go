@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long Stop waits after KILL. Only processes that hang in the kernel take longer.
+// killPatience is how long Stop waits after SIGKILL. Only processes that hang in the kernel take longer.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started. It fails if the options are invalid or the program is not found.
+// New returns a pool that is not started. It returns an error if the options are invalid or the program is not found.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -32,7 +32,7 @@ func newPool(set Options, h host) *Pool {
 		stopped: make(chan struct{})}
 }
 
-// Start starts the first process and returns at once. Later calls do nothing.
+// Start starts the first process and returns immediately. Later calls do nothing.
 func (p *Pool) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,10 +40,11 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its answer. Calls wait for a free process in order.
+// Invoke passes payload to a process and returns its answer. Calls that wait for a free process are served in order.
 //
 // The error is nil if there is an answer, even one that reports a failure. errNotInvoked means that the function
-// received nothing. If ctx ends while the function runs, its process gets TERM, and KILL after the grace period.
+// received nothing. If ctx ends while the function runs, its process receives SIGTERM, and SIGKILL after the grace
+// period.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -89,10 +90,10 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends all processes and waits for them. Waiting and later invocations get errNotInvoked. Idle processes get
-// TERM, and KILL after the grace period. Busy ones may finish until ctx is done, and are then ended in the same way,
-// without the grace period once [Options.Hurry] is done. The error names processes that did not end. Later calls wait
-// for the first.
+// Stop ends all processes and waits for them. Waiting and later invocations fail with errNotInvoked. Idle processes
+// receive SIGTERM, and SIGKILL after the grace period. Busy ones may finish until ctx is done, and are then ended the
+// same way, but without the grace period once [Options.Hurry] is done. The error lists processes that did not exit.
+// Later calls wait for the first one.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped
@@ -113,7 +114,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-p.set.Hurry.Done():
 	}
 
-	p.endAll((*instance).terminate) // KILL follows after the grace period
+	p.endAll((*instance).terminate) // SIGKILL follows after the grace period.
 	patience := time.NewTimer(p.set.Grace + killPatience)
 	for hurry := p.set.Hurry.Done(); ; {
 		select {
@@ -148,7 +149,8 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
-// beginStop refuses waiting invocations and terminates idle processes. It returns false if called before.
+// beginStop rejects waiting invocations and terminates idle processes. It returns false if the pool is already
+// stopping.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

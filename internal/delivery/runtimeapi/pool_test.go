@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// stop stops a pool and checks that nothing is left running.
+// stop stops a pool and checks that no process is left running.
 func stop(t *testing.T, p *Pool, h *fakeHost) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
@@ -38,7 +38,7 @@ func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	return answer
 }
 
-// wantError checks that an answer is a function error of the given type, with all of the words in its message.
+// wantError checks that an answer is a function error of the given type whose message contains all of the words.
 func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
@@ -82,7 +82,7 @@ func TestInvoke(t *testing.T) {
 	})
 }
 
-// The function's deadline is at most the caller's.
+// The function's deadline is never later than the caller's.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestProcessesStartAsNeeded(t *testing.T) {
 			t.Errorf("nine invocations of 1 s by three took %s", took)
 		}
 		first := string(invoke(t, p, "").Payload)
-		synctest.Wait() // until it asks for more
+		synctest.Wait() // until the function requests another invocation
 		if again := string(invoke(t, p, "").Payload); again != first {
 			t.Errorf("process %s, then %s: the one that was busy last should be used", first, again)
 		}
@@ -185,7 +185,7 @@ func TestTimeLimit(t *testing.T) {
 		if h.started() != 2 || time.Since(began) > 2*time.Second {
 			t.Errorf("%d processes, after %s: want a second at once", h.started(), time.Since(began))
 		}
-		synctest.Wait() // the answer comes before the event
+		synctest.Wait() // the answer is returned before the event
 		mu.Lock()
 		defer mu.Unlock()
 		if len(reported) != 1 || reported[0].RequestID != a.RequestID || reported[0].Limit != 1500*time.Millisecond {
@@ -194,7 +194,8 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// A function that answered but never asks again is killed at the time limit. Its answer counts.
+// A function that has answered but does not request another invocation is killed at the time limit. Its answer still
+// counts.
 func TestTimeLimitAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestDeathDuringAnInvocation(t *testing.T) {
 	}
 }
 
-// One invocation gets the error and those behind it are told to retry.
+// One invocation receives the error, and those waiting behind it are throttled.
 func TestInitFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,7 +287,7 @@ func TestInitFailure(t *testing.T) {
 		if errors != 1 {
 			t.Errorf("%d invocations were charged for one failure", errors)
 		}
-		time.Sleep(500*time.Millisecond + time.Second) // the pause, and the next failure, with nothing waiting
+		time.Sleep(500*time.Millisecond + time.Second) // the pause and the next failure pass while no invocation waits
 		synctest.Wait()
 		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != time.Second {
 			t.Errorf("answer %+v, want a pause of 1 s after the second failure", a)
@@ -348,7 +349,7 @@ func TestInitFailures(t *testing.T) {
 	}
 }
 
-// A failed start is reported to the waiting invocation; later ones are refused.
+// A failed start is reported to the waiting invocation; later invocations are rejected.
 func TestProgramThatCannotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -364,7 +365,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 		p.mu.Unlock()
 		answer := make(chan queue.Invocation)
 		go func() { answer <- invoke(t, p, "x") }()
-		synctest.Wait() // it waits for the start
+		synctest.Wait() // until the invocation waits for the start
 		close(hold)
 		wantError(t, <-answer, "Runtime.InvalidEntrypoint", "exec format error")
 		synctest.Wait()
@@ -374,7 +375,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	})
 }
 
-// A process that exits while idle is replaced, more and more slowly if it keeps exiting.
+// A process that exits while idle is replaced, after longer and longer pauses if this keeps happening.
 func TestDeathWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -398,7 +399,7 @@ func TestDeathWhileIdle(t *testing.T) {
 	})
 }
 
-// An answer in between resets the pause.
+// An answer resets the pause.
 func TestAnswerEndsTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -417,7 +418,7 @@ func TestAnswerEndsTheCount(t *testing.T) {
 	})
 }
 
-// A function that exits after each answer is not a failure.
+// A function that exits after each answer does not count as failing.
 func TestOneProcessForEachInvocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -437,7 +438,7 @@ func TestOneProcessForEachInvocation(t *testing.T) {
 	})
 }
 
-// Invocations do not wait for a process that is slow to ask for more.
+// Invocations do not wait for a process that is slow to request its next invocation.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -505,7 +506,7 @@ func TestCallerGivesUp(t *testing.T) {
 		if !slices.Equal(asked, []syscall.Signal{syscall.SIGTERM}) || h.started() != 1 {
 			t.Errorf("%d processes, signals %v: want TERM alone at first", h.started(), asked)
 		}
-		time.Sleep(2*time.Second + time.Millisecond) // the grace period
+		time.Sleep(2*time.Second + time.Millisecond) // longer than the grace period
 		if h.started() != 2 || h.mostAlive != 1 {
 			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced",
 				h.started(), h.mostAlive)
@@ -523,10 +524,10 @@ func TestStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		behave  func(f *function) Exit
 		invoked bool
-		patient time.Duration // context of Stop
-		hurry   time.Duration // end of the grace periods
+		patient time.Duration // when the context of Stop ends
+		hurry   time.Duration // when the grace periods end
 		takes   time.Duration
-		answer  string // "" for an error
+		answer  string // "" if an error is expected
 		signals []syscall.Signal
 	}{
 		"idle":                 {echo, false, time.Minute, time.Hour, 0, "", term},
@@ -583,7 +584,7 @@ func TestStop(t *testing.T) {
 					t.Errorf("Stop took %s, want %s", took, c.takes)
 				}
 				calls.Wait()
-				stop(t, p, h) // second call
+				stop(t, p, h) // a second call
 				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
 					t.Errorf("after the stop: %v", err)
 				}
@@ -623,7 +624,7 @@ func TestStopWithoutStart(t *testing.T) {
 	}
 }
 
-// Stop names processes that hang in the kernel, and does not wait for them forever.
+// Stop reports processes that hang in the kernel, and does not wait for them forever.
 func TestStopNamesProcessesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

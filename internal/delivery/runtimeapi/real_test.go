@@ -67,7 +67,7 @@ func TestRealEnvironment(t *testing.T) {
 	}
 }
 
-// Concurrency is real: N processes run at the same time.
+// Checks that N processes really run at the same time.
 func TestRealConcurrency(t *testing.T) {
 	t.Parallel()
 	const n = 4
@@ -90,7 +90,7 @@ func TestRealConcurrency(t *testing.T) {
 	for _, g := range together {
 		g.conn.Write([]byte("x"))
 	}
-	last := w.meet() // the fifth waited
+	last := w.meet() // the fifth invocation waited
 	if !pids[last.pid] {
 		t.Error("there was a fifth process")
 	}
@@ -98,7 +98,7 @@ func TestRealConcurrency(t *testing.T) {
 	calls.Wait()
 }
 
-// At the time limit, all processes started by the function are killed.
+// At the time limit, all processes that the function started are killed.
 func TestRealTimeLimit(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"function", "deaf", "wrapped"} {
@@ -120,7 +120,7 @@ func TestRealTimeLimit(t *testing.T) {
 	}
 }
 
-// When a process exits, the processes that it started end too.
+// When a function's process exits, the processes it started are killed too.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -128,7 +128,7 @@ func TestRealDeathLeavesNothing(t *testing.T) {
 	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
 	children := []*reportingChild{w.meet(), w.meet(), w.meet()}
-	for _, g := range children { // the listening process exits
+	for _, g := range children { // the process that reads this exits
 		g.conn.Write([]byte("x"))
 	}
 	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")
@@ -156,7 +156,7 @@ func TestRealStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// When the process with the pool is killed, the function's processes and their children end too.
+// When the process that runs the pool is killed, the function's processes and their children exit too.
 func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for range 3 {

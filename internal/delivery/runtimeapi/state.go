@@ -20,12 +20,13 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots contains the processes by number.
+	// slots contains the processes, indexed by number.
 	slots []*instance
-	// idle contains processes, most recently used last. waiting contains invocations, oldest first.
+	// idle contains the idle processes, most recently used last. waiting contains the waiting invocations, oldest
+	// first.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. While pause is not nil, no process is started until pauseEnd.
+	// failures counts failures since the last answer. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -40,15 +41,15 @@ type Pool struct {
 type phase int
 
 const (
-	starting phase = iota // no request for an invocation yet
+	starting phase = iota // has not requested an invocation yet
 	idle                  // waiting for an invocation
-	away                  // hung up while waiting
+	away                  // hung up while waiting for an invocation
 	busy
-	answered // no request since the answer
+	answered // has answered, but not requested another invocation
 	dead
 )
 
-// asked is why the pool ends a process; "" if it does not.
+// asked is why the pool ends a process, or "" if it does not.
 type asked string
 
 const (
@@ -60,31 +61,31 @@ const (
 	byAbsence   asked = "did not ask for work again"
 )
 
-// instance is one process and its Runtime API, guarded by the pool's mutex.
+// instance is one process and its Runtime API. The pool's mutex guards it.
 type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, gone when it is dead.
+	// announced is closed when the process can be terminated, gone when it has exited.
 	announced, gone chan struct{}
 
 	phase phase
-	// initialized is set when the process has asked for an invocation.
+	// initialized is set once the process has requested an invocation.
 	initialized bool
 	asked       asked
-	// lingers is set when the process has not asked again for a while.
+	// lingers is set if the process has answered but not requested another invocation for a while.
 	lingers bool
-	// initError was posted to init/error; may be nil.
+	// initError is the error posted to init/error; may be nil.
 	initError *queue.Invocation
 	// offer delivers the next invocation.
 	offer   chan *invocation
 	current *invocation
 	limit   *time.Timer
-	// proc is nil unless the process runs. pid is kept.
+	// proc is nil unless the process is running. pid keeps its value after the exit.
 	proc process
 	pid  int
 
-	reporting sync.Mutex // held while an event is reported
+	reporting sync.Mutex // held while an event is being reported
 }
 
 type outcome struct {
@@ -92,14 +93,14 @@ type outcome struct {
 	err error
 }
 
-// invocation is guarded by the pool's mutex.
+// invocation is one call of the function. The pool's mutex guards it.
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time     // as reported to the function
-	outcome  chan outcome  // buffer of one
-	at       *instance     // nil while waiting
-	limit    time.Duration // its timeout
+	deadline time.Time     // deadline reported to the function
+	outcome  chan outcome  // has a buffer of one
+	at       *instance     // process that runs it; nil while waiting
+	limit    time.Duration // the invocation's timeout
 }
 
 // end sets the outcome. Later calls have no effect.
@@ -131,10 +132,10 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals reports the first, tenth, hundredth refusal and so on.
+// refusals counts rejected requests and reports the first, tenth, hundredth and so on.
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next is the next total to report
+	total, next int // next is the total at which to report again
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -144,7 +145,7 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // the client is gone
+	if name := client(conn); name != "" { // If the client has exited, the report waits for the next one.
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}
@@ -156,7 +157,7 @@ func (inst *instance) owes(id string) bool {
 	return inst.phase == busy && inst.current.id == id
 }
 
-// assign requires an idle process.
+// assign gives an idle process an invocation.
 func (inst *instance) assign(inv *invocation) {
 	inst.phase = busy
 	inst.current = inv
@@ -168,7 +169,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm kills the process after d, replacing the previous timer.
+// arm sets a timer that kills the process after d, replacing any previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
@@ -189,7 +190,7 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate sends TERM, and KILL after the grace period, unless the process is already being ended.
+// terminate sends SIGTERM, and SIGKILL after the grace period, unless the process is already being ended.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
@@ -227,7 +228,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// announceReady reports the first request of a process, unless its exit was reported.
+// announceReady reports the first request of a process, unless its exit has been reported.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
@@ -242,7 +243,7 @@ func (inst *instance) announceReady() {
 	}
 }
 
-// running returns the process while it is alive, otherwise nil.
+// running returns the process, or nil if it is not running.
 func (inst *instance) running() process {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	sharedPrefix  = "whsec_" // shared secret
-	privatePrefix = "whsk_"  // ed25519 private key
+	sharedPrefix  = "whsec_" // prefix of a shared secret
+	privatePrefix = "whsk_"  // prefix of an ed25519 private key
 	// Sizes of a shared secret in bytes. Source: Standard Webhooks 1.0.0, signature scheme.
 	shortestSecret = 24
 	longestSecret  = 64
 	largestKept    = 64 << 10
 )
 
-// CheckKey returns nil for a valid key. The error does not contain the key.
+// CheckKey returns nil if the key is valid. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -65,16 +65,16 @@ func parseKey(text string) (key, error) {
 // Signer signs with one or more keys. It is safe for concurrent use.
 type Signer struct {
 	keys []key
-	work sync.Pool // of *workspace
+	work sync.Pool // contains *workspace values
 }
 
 type workspace struct {
 	content []byte
 	sum     []byte
-	macs    []hash.Hash // one per key, nil for a private key
+	macs    []hash.Hash // one per key; nil for private keys
 }
 
-// NewSigner returns a signer, or nil without keys.
+// NewSigner returns a signer, or nil if there are no keys.
 func NewSigner(keys []string) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -101,7 +101,8 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines to b. id is as sent; at is the time of the attempt.
+// AppendHeaders appends the three header lines to b. id must equal the message ID that is sent; at is the time of the
+// attempt.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	seconds := at.Unix()

@@ -12,7 +12,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Published examples of Standard Webhooks: keys, a message and its signatures.
+// These are published examples of Standard Webhooks: keys, a message and its signatures.
 const (
 	publishedSecret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	publishedPrivate = "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="
@@ -31,7 +31,7 @@ func newSigner(t testing.TB, keys ...string) *Signer {
 	return s
 }
 
-// headers returns the headers rendered by s, as a receiver reads them.
+// headers returns the headers rendered by s, parsed as by a receiver.
 func headers(s *Signer, id, body string, at time.Time) http.Header {
 	h := http.Header{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(s.AppendHeaders(nil, id, body, at)), "\r\n"), "\r\n") {
@@ -61,10 +61,10 @@ func TestPublishedExamples(t *testing.T) {
 	}
 }
 
-// TestPublishedLibraryAcceptsSignatures uses the Go library of Standard Webhooks.
+// TestPublishedLibraryAcceptsSignatures verifies signatures with the Go library of Standard Webhooks.
 func TestPublishedLibraryAcceptsSignatures(t *testing.T) {
 	t.Parallel()
-	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" // arbitrary
+	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" // an arbitrary secret
 	now := time.Now()
 	for _, body := range []string{"", "x", publishedBody, strings.Repeat("ä\x00", 200_000)} {
 		sent := headers(newSigner(t, publishedSecret, older), publishedID, body, now)

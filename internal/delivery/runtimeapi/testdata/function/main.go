@@ -1,5 +1,4 @@
-// Command function is a Lambda function built with aws-lambda-go. The event selects one of many ways to end the
-// invocation.
+// Command function is a Lambda function built with aws-lambda-go. The event selects how the invocation ends.
 package main
 
 import (
