@@ -60,7 +60,7 @@ func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 		if l, err := b.Ledger("work"); err != nil || l.Live != 2 {
 			t.Errorf("back in the queue: %+v, %v", l, err)
 		}
-		// Clients still have to use this account's ARNs.
+		// Clients must still use ARNs of the current account.
 		err = b.SetAttributes(t.Context(), "work", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":` +
 			`"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}`})
 		if err == nil {

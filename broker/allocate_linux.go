@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate gives a file size bytes of allocated disk blocks.
+// allocate reserves disk space for size bytes of a file.
 func allocate(f *os.File, size int64) error {
 	if unix.Fallocate(int(f.Fd()), 0, 0, size) == nil {
 		return nil
 	}
-	return writeZeros(f, size) // not all file systems support fallocate
+	return writeZeros(f, size) // for file systems without fallocate
 }

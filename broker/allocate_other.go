@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// allocate gives a file size bytes of allocated disk blocks.
+// allocate reserves disk space for size bytes of a file.
 func allocate(f *os.File, size int64) error { return writeZeros(f, size) }

@@ -26,15 +26,15 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// Limits in bytes, of the response and of every other text of an attempt.
+	// These limit stored text in bytes: keptAnswer the response, the other constant each other field.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// Attempts are written in batches of attemptBatch, or after attemptLinger.
+	// A batch is written once it has attemptBatch attempts, or attemptLinger after its first one.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
 	// maxPendingAttempts is the number of unwritten attempts beyond which new ones are dropped.
 	maxPendingAttempts = 10_000
-	lossesEvery        = time.Minute // between log lines about dropped attempts
+	lossesEvery        = time.Minute // minimum time between log lines about dropped attempts
 )
 
 func (a Attempt) bounded() Attempt {
@@ -58,9 +58,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery with its message, even if that has moved to another queue. name is the queue
-// it was received from. The write is asynchronous: the attempt is lost if the process is killed first, the disk is
-// full or too many are pending.
+// RecordAttempt stores a failed delivery with its message, even if the message has moved to another queue. name is
+// the queue it was received from. The write is asynchronous: the attempt is lost if the process is killed first, the
+// disk is full or too many attempts are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -90,11 +90,11 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 
 type pendingAttempt struct {
 	origin        int64
-	at            int64 // Unix milliseconds
+	at            int64 // time in Unix milliseconds
 	line          string
 	reason        string     // see failureReason
 	originalQueue *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
-	receipt       receiptRow // only with originalQueue
+	receipt       receiptRow // set only if originalQueue is
 	hasEarlier    bool
 }
 
@@ -105,7 +105,7 @@ type attemptLog struct {
 	alarm   alarm
 	lost    int
 	lostAt  time.Time // time of the last log line
-	latest  struct {  // a cache: most attempts fail like the previous one
+	latest  struct {  // caches the last reason, because most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
@@ -146,7 +146,7 @@ func (l *attemptLog) flush(b *Broker) {
 	l.submit(b)
 }
 
-// The lock is held.
+// submit passes the pending attempts to the writer. The caller must hold l.mu.
 func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
@@ -160,7 +160,7 @@ func (l *attemptLog) submit(b *Broker) {
 	}
 }
 
-// The lock is held.
+// drop counts n lost attempts and logs losses at most once per lossesEvery. The caller must hold l.mu.
 func (l *attemptLog) drop(b *Broker, n int) {
 	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
@@ -175,7 +175,7 @@ func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	idle := l.waiting == 0
 	l.mu.Unlock()
 	if !idle {
-		// Failed writes are dropped; the read that follows reports problems of the store.
+		// Ignore the error: failed writes are dropped, and the read that follows reports storage failures.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
 }
@@ -196,7 +196,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Apply earlier deletes first, so that attempts are not added to deleted messages.
+	// Apply earlier deletes first, so that no attempts are added to deleted messages.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -212,19 +212,19 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is the size in bytes up to which a history grows by appending; larger ones are trimmed.
+// maxAppended is the size in bytes up to which an attempt is appended to a history; larger histories are trimmed.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies if the previous attempt failed for the same reason in the same hour, which leaves the index
-// and the counts of reasons unchanged.
+// appendAttempt handles an attempt that failed for the same reason in the same hour as the previous one. The index
+// and the counts of reasons stay unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue handles the common case without reading: the message is in its original queue, and has no
-// attempts or failed for the same reason before. It reports whether that was the case.
+// writeInOriginalQueue writes without reading the message in the common case: the message is in its original queue,
+// and has no attempts or failed for the same reason before. It reports whether it wrote the attempt.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -241,22 +241,24 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt marks a message that was never moved as having attempts. Otherwise they would outlive it.
+// writeReceipt adds a receipts row to a message that never moved, so that deleting the message also deletes its
+// attempts.
 func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
 type attemptTarget struct {
-	found, received bool // received means it has a row in receipts
-	moved           bool // it came from another queue
+	found, received bool // received means that the message has a row in receipts
+	moved           bool // the message came from another queue
 	key, dead       int64
 	history, reason string
 	at              int64
 	hasAttempts     bool
 }
 
-// attemptTargetQueries find a message by its origin, in its original queue or elsewhere, unless it was purged.
+// attemptTargetQueries find a message by its original key: first in its original queue, then in others. Purged
+// messages are excluded.
 var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
 func attemptTargetQuery(where string) string {
@@ -332,8 +334,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. Dead
-// letters get a row even without attempts, so that they are counted by the hour.
+// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. A dead
+// letter gets a row even without attempts, so that the hourly counts include it.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkReasons measures the groups, and one page of a group, for dead letters with 20 reasons.
+// BenchmarkReasons measures the grouping by reason, and listing one page of a group, for dead letters with 20
+// reasons.
 func BenchmarkReasons(b *testing.B) {
 	br := openBench(b)
 	q := withDeadLetters(b, br)

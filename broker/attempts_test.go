@@ -48,8 +48,8 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
 }
 
-// checkAttempts checks the attempts against messages and receipts: no row outlives its message, messages that never
-// moved have a row in receipts, and the counts of reasons add up without purged messages.
+// checkAttempts compares the attempts table with messages and receipts. No row outlives its message, a message with
+// attempts that never moved has a row in receipts, and the counts of reasons add up without purged messages.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {
@@ -181,8 +181,8 @@ func TestLastAttemptsAreKept(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// The history ends with the latest attempt and the reasons are counted after similar and different attempts, in
-// another hour, beyond the limit, and after a restart.
+// After similar and different attempts, in another hour, beyond the limit and after a restart, the history ends with
+// the latest attempt and the counts of reasons are right.
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -211,7 +211,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 				t.Errorf("groups %+v, %v", groups, err)
 			}
 		}
-		time.Sleep(2 * storeAfter) // store the receive before the attempt
+		time.Sleep(2 * storeAfter) // wait until the receive is stored, before the attempt
 		fail(500, 3)
 		fail(422, 2)
 		time.Sleep(time.Hour)
@@ -240,7 +240,7 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// Attempts at deleted messages, messages never received and messages of another store are dropped.
+// Attempts for deleted messages, for messages never received and for messages of another store are dropped.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -479,7 +479,7 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// Attempts recorded more than a moment before kill -9 survive, and none outlives its message.
+// Attempts recorded a moment or more before kill -9 survive, and no attempt outlives its message.
 func TestKillKeepsAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -490,7 +490,7 @@ func TestKillKeepsAttempts(t *testing.T) {
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
 		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
-		// The receive is too recent to be stored otherwise.
+		// The receive is so recent that only the attempt causes it to be stored.
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
@@ -533,7 +533,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 			for range 3 {
 				b.RecordAttempt("work", m.ID, failing(500, "lost"))
 				b.attempts.flush(b)
-				_, _ = q.Send(t.Context(), body("y")) // synced
+				_, _ = q.Send(t.Context(), body("y"))
 			}
 			fs.SetFail(nil)
 			deadline := time.After(20 * time.Second)
@@ -585,7 +585,7 @@ func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	// The log line already reported the first one.
+	// The log line already reported the first dropped attempt.
 	if waiting != maxPendingAttempts || lost != attemptBatch-1 {
 		t.Errorf("%d wait and %d are lost", waiting, lost)
 	}

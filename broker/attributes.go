@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages. A
-// new delay applies to existing messages of a FIFO queue only, as in SQS.
+// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages too.
+// A new delay applies to existing messages only on a FIFO queue, as in SQS.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
 	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
@@ -49,8 +49,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// writeSettings also applies a new delay of a FIFO queue to its messages, counted from their sent time. Only messages
-// from the last 15 minutes can be affected.
+// writeSettings stores a queue's new settings. On a FIFO queue a new delay also applies to existing messages, counted
+// from their sent time; it can affect only messages from the last 15 minutes.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -88,7 +88,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 		return
 	}
 
-	// Messages that the sweep claimed under the previous retention may now stay.
+	// Messages that had expired under the previous retention may stay under the new one.
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
@@ -118,7 +118,7 @@ func (q *liveQueue) reload() {
 }
 
 // Attributes returns all attributes of a queue under their SQS names, including QueueArn, the timestamps and the
-// ApproximateNumberOf counts, which are exact here.
+// ApproximateNumberOf counts. The counts are exact.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -159,9 +159,9 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	return tags, nil
 }
 
-// SetTags adds or replaces tags and removes those in remove. A queue has at most 50 tags. A key has 1 to 128 letters,
-// digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256 characters. Anything else is
-// an InvalidParameterValue.
+// SetTags adds or replaces the tags in add and removes those in remove. A queue has at most 50 tags. A key has 1 to
+// 128 letters, digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256 characters.
+// SetTags returns InvalidParameterValue for anything else.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -184,11 +184,11 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 
 const (
 	maxTags     = 50
-	maxTagKey   = 128 // characters
-	maxTagValue = 256 // characters
+	maxTagKey   = 128 // in characters
+	maxTagValue = 256 // in characters
 )
 
-// notInTagKey reports whether c is forbidden in a tag's key (AWS, "Tag naming limits and requirements").
+// notInTagKey reports whether c is forbidden in a tag key (AWS, "Tag naming limits and requirements").
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

@@ -13,8 +13,8 @@ import (
 // StoredQueue describes a queue in a database that this process does not serve.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages counts all messages, Damaged the ones with a wrong checksum. Only [Backup] and [Restore] check for
-	// damage.
+	// Messages counts all messages. Damaged counts those with a wrong checksum; only [Backup] and [Restore] check for
+	// them.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
@@ -22,7 +22,7 @@ type StoredQueue struct {
 // ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory already holds queues")
 
-// Names of the previous database after [Restore] replaced it.
+// Names of the previous database after [Restore] has replaced it.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"
@@ -42,8 +42,8 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a snapshot of a data directory's database to a new file and verifies it. A process using the
-// directory continues undisturbed.
+// Backup writes a snapshot of a data directory's database to a new file and verifies it. Another process may be using
+// the directory.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	if sizeOf(path) <= 0 {
 		return nil, fmt.Errorf("no queues in %s: %w", dir, fs.ErrNotExist)
 	}
-	if err := datadir.Make(dir); err != nil { // the directory exists: this checks who may write to it
+	if err := datadir.Make(dir); err != nil { // the directory exists; Make checks that no other user can write to it
 		return nil, err
 	}
 	if sizeOf(file) >= 0 {
@@ -61,14 +61,14 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// afterBackup advances the counters of a restored database so far that message IDs and receipt handles issued since
-// the backup are never reused.
+// afterBackup advances the counters of a restored database, so that message IDs and receipt handles issued after the
+// backup are never reused.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
 // Restore copies a backup, or another copy of a database, into a data directory that no process uses. If the
-// directory holds queues, it returns [ErrUsed] unless replace is true; then it keeps the previous file as
+// directory holds queues, Restore returns [ErrUsed], unless replace is true; then it keeps the previous database as
 // [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
@@ -117,7 +117,7 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// SQLite can write to an existing empty file; creating it first makes it private to its owner from the start.
+	// Create the empty file first, so that only its owner can ever read it; SQLite writes to an existing empty file.
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
 		return nil, errors.Join(err, source.close())

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// A backup holds every message acknowledged before it started, intact, and does not block senders.
+// A backup contains, intact, every message acknowledged before it started, and does not block senders.
 func TestBackupWhileSendersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,7 +68,8 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 	}
 }
 
-// While another process reads, as a backup does, the log cannot restart. The writer continues and restarts it later.
+// While another process reads, as a backup does, the log cannot restart. The writer continues, and restarts the log
+// later.
 func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +94,7 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// Restore leaves a used directory alone unless told to replace it, keeps the previous file, and never reuses message
+// Restore refuses a used directory unless told to replace it, keeps the previous database, and never reuses message
 // IDs or receipt handles issued after the backup.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
@@ -171,7 +172,7 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := append([]byte(nil), content...)
-	other[60+3] = 9 // user_version
+	other[60+3] = 9 // changes user_version
 	for name, c := range map[string]struct {
 		content []byte
 		want    string

@@ -25,8 +25,8 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks report ratios to two limits of the machine, measured in the same run: F, 4 KiB appends with
-// fdatasync per second, and P, POSTs per second over 50 loopback connections.
+// The benchmarks report ratios to two limits of the machine, measured in the same run. F is the number of 4 KiB
+// appends with fdatasync per second; P is the number of POSTs per second over 50 loopback connections.
 
 func syncsPerSecond(b *testing.B, dir string) float64 {
 	b.Helper()
@@ -48,7 +48,7 @@ func syncsPerSecond(b *testing.B, dir string) float64 {
 	return float64(n) / time.Since(start).Seconds()
 }
 
-// poster POSTs to its own server, which responds at once.
+// poster sends POST requests to its own server, which responds at once.
 type poster struct {
 	client *http.Client
 	url    string
@@ -120,7 +120,7 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// benchDir is a directory on the disk to measure: TENDRIL_BENCH_DIR, or the temporary directory.
+// benchDir returns a directory on the disk to measure: TENDRIL_BENCH_DIR, or a temporary directory.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -140,7 +140,7 @@ func cpuTime() time.Duration {
 // tenantsOf returns the tenant of the i-th message; nil means no tenants.
 type tenantsOf func(i int) string
 
-// oneLarge assigns every tenth batch to one of ten small tenants, and all others to a large one.
+// oneLarge assigns every tenth batch to one of ten small tenants, and all other batches to one large tenant.
 func oneLarge(i int) string {
 	if batch := i / queue.MaxBatch; batch%10 == 0 {
 		return fmt.Sprint("small", batch%100)
@@ -244,7 +244,7 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth is the initial number of messages: TENDRIL_BENCH_DEPTH, or a million.
+// depth returns the initial number of messages: TENDRIL_BENCH_DEPTH, or a million.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -252,7 +252,7 @@ func depth() int {
 	return 1_000_000
 }
 
-// loaded opens a broker with a queue of n messages.
+// loaded opens a broker that has a queue of n messages.
 func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, nil) }
 
 func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
@@ -285,8 +285,8 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveLatency compares the median of receiving ten messages from a deep and a shallow queue. Every second
-// batch is deleted. It also reports the memory of the process.
+// BenchmarkReceiveLatency compares the median time of receiving ten messages from a deep queue and a shallow one.
+// Every second batch is deleted. It also reports the memory of the process.
 func BenchmarkReceiveLatency(b *testing.B) {
 	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
 	for _, c := range []struct {
@@ -316,8 +316,8 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// medianReceives receives ten messages from several queues alternately, deletes every second batch, and returns the
-// median time per queue.
+// medianReceives receives ten messages from each queue in turn, deletes every second batch, and returns the median
+// time per queue.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -347,11 +347,11 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// wholePathBacklog exceeds the messages processed during the measurement.
+// wholePathBacklog is more than the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// BenchmarkWholePath receives, POSTs with 50 workers and deletes: from a backlog, and with concurrent durable
-// producers.
+// BenchmarkWholePath receives messages, POSTs them with 50 workers and deletes them: first from a backlog, then with
+// concurrent durable producers.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
@@ -375,10 +375,10 @@ func BenchmarkWholePath(b *testing.B) {
 	}
 }
 
-// deleters is the number of concurrent deletes.
+// deleters is the number of goroutines that delete concurrently.
 const deleters = 4
 
-// wholePath returns the messages processed and sent per second.
+// wholePath returns the numbers of messages processed and sent per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -440,8 +440,8 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// BenchmarkMixedCPU sends, receives and deletes concurrently on an in-memory file system, to measure the store's own
-// cost.
+// BenchmarkMixedCPU sends, receives and deletes concurrently on an in-memory file system, to measure only the store's
+// own cost.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)
@@ -472,12 +472,12 @@ func residentMB() float64 {
 	return kb / 1024
 }
 
-// reopenAfterKill copies the files as they are and opens the copy.
+// reopenAfterKill copies the broker's files without closing it, and opens the copy.
 func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
 	copyDir(b, br.dir, dir)
-	_ = exec.Command("sync", "-f", dir).Run() // exclude the copy's own writes
+	_ = exec.Command("sync", "-f", dir).Run() // do not measure writing the copy
 	start := time.Now()
 	again, err := Open(dir, quiet())
 	if err != nil {
@@ -489,7 +489,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	return took
 }
 
-// diskBytes is the size of all files in dir.
+// diskBytes returns the total size of the files in dir.
 func diskBytes(dir string) (n int64) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

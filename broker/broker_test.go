@@ -42,7 +42,7 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
-// checkLedgers compares every queue's ledger with the messages on disk.
+// checkLedgers compares every queue's ledger with the stored messages.
 func checkLedgers(t testing.TB, b *Broker) {
 	t.Helper()
 	for _, name := range b.ListQueues("") {
@@ -143,7 +143,7 @@ func texts(msgs []queue.Message) string {
 	return s
 }
 
-// copyDir copies a data directory as kill -9 would leave it.
+// copyDir copies a data directory in the state that kill -9 would leave.
 func copyDir(t interface{ Fatal(...any) }, from, to string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)

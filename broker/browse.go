@@ -21,16 +21,16 @@ const (
 	Damaged State = "damaged"
 )
 
-// Stored is a message in a queue, as seen without receiving it.
+// Stored is a message in a queue, read without receiving it.
 type Stored struct {
-	queue.Message // ReceiptHandle is empty
+	queue.Message // without ReceiptHandle
 	Queue         string
 	State         State
 	// Until is when a delayed or in-flight message becomes visible; zero if it is visible.
 	Until time.Time
 	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
-	// Attempts are the last failed deliveries, oldest first.
+	// Attempts are the latest failed deliveries, oldest first.
 	Attempts []Attempt
 }
 
@@ -50,12 +50,12 @@ type BrowseRequest struct {
 const (
 	defaultBrowseLimit = 100
 	maxBrowseLimit     = 1000
-	// browseChunk limits the rows of one read, so that long reads do not keep the write-ahead log from restarting.
+	// browseChunk is the maximum number of rows per read. A long read would keep the write-ahead log from restarting.
 	browseChunk = 2000
 )
 
 // Browse returns stored messages, oldest first, without counting a receive, and the cursor of the next page ("" at
-// the end). A filter that rarely matches reads the whole queue; ctx and req.Within limit that.
+// the end). A filter that rarely matches may read the whole queue; ctx and req.Within limit the time.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 }
 
-// stored converts a row to the operator's view of it; false if the message has just left the queue.
+// stored converts a row to a Stored. It returns false if the message has just left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {
@@ -148,8 +148,8 @@ func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
-// Message returns one stored message by its ID, or an error wrapping queue.CodeResourceNotFound if the queue does not
-// hold it.
+// Message returns one stored message by its ID. If the message is not in the queue, the error wraps
+// queue.CodeResourceNotFound.
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
 	if err == nil {

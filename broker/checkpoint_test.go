@@ -11,11 +11,11 @@ import (
 	"tendril/queue"
 )
 
-// The log stays bounded even under constant reads, and no message is lost.
+// The length of the log stays bounded even under constant reads, and no message is lost.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
-	t.Cleanup(func() { os.RemoveAll(dir) }) // after the broker is closed
+	t.Cleanup(func() { os.RemoveAll(dir) }) // runs after the broker is closed
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	stop := make(chan struct{})
@@ -35,7 +35,7 @@ func TestLogStaysBounded(t *testing.T) {
 	for i := range batch {
 		batch[i].Body = strings.Repeat("x", 40_000)
 	}
-	const batches = 250 // some 25,000 pages
+	const batches = 250 // about 25,000 pages
 	for range batches {
 		send(t, q, batch...)
 	}
@@ -56,11 +56,11 @@ func TestLogStaysBounded(t *testing.T) {
 func TestOpenDoesNotWaitForACheckpoint(t *testing.T) {
 	t.Parallel()
 	dir := fastDir(t)
-	t.Cleanup(func() { os.RemoveAll(dir) }) // after the broker is closed
+	t.Cleanup(func() { os.RemoveAll(dir) }) // runs after the broker is closed
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
-	for range checkpointEvery { // more than the 1,000 pages at which SQLite would checkpoint
+	for range checkpointEvery { // more than the 1,000 pages at which SQLite would run a checkpoint
 		send(t, q, batch...)
 	}
 	killed := filepath.Join(t.TempDir(), "killed")

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// Most of the time is spent on histories of the model; -rapid.checks runs more of them.
+	// Most of the time is spent on the model's random histories; -rapid.checks sets their number.
 	checks := "40"
 	if underRace {
 		checks = "8"
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 
 const crashSenders = 8
 
-// crashChild is the process to kill: senders and receivers report acknowledged calls on standard output until it is
-// killed.
+// crashChild is the process that the test kills: senders and receivers print acknowledged calls to standard output
+// until then.
 func crashChild(dir string) {
 	b, err := Open(dir, &Options{NoWaits: true})
 	if err == nil {
@@ -56,7 +56,7 @@ func crashChild(dir string) {
 	say := func(what, body string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Println(what, body) // unbuffered, one write per line
+		fmt.Println(what, body) // not buffered: each line is one write
 	}
 	q := b.Queue("work")
 	var group sync.WaitGroup
@@ -84,7 +84,7 @@ func crashChild(dir string) {
 			for _, m := range msgs {
 				b.RecordAttempt("work", m.ID, failing(500, m.Body))
 				if rand.IntN(4) == 0 {
-					continue // keep it, with its attempt
+					continue // keep the message, with its attempt
 				}
 				say("deleting", m.Body)
 				if errs := q.Delete(context.Background(), []string{m.ReceiptHandle}); errs != nil {
@@ -98,7 +98,8 @@ func crashChild(dir string) {
 	group.Wait()
 }
 
-// After kill -9 at random moments, every acknowledged send is there and no acknowledged delete is.
+// After kill -9 at random moments, every message whose send was acknowledged is there, and none whose delete was
+// acknowledged.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills, most := 8, 1000
@@ -118,7 +119,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, sends, deletes)
 }
 
-// runCrashChild starts a child and kills it after the given number of output lines.
+// runCrashChild starts a child and kills it once it has printed the given number of lines.
 func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -138,7 +139,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 				t.Fatal(err)
 			}
 		}
-		// Output written before its death still arrives.
+		// Lines printed before the kill still arrive.
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
 			break
@@ -160,7 +161,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 			t.Errorf("the child said: %s", line)
 		}
 	}
-	_ = child.Wait() // killed
+	_ = child.Wait() // the error says that the child was killed
 }
 
 func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {
@@ -184,7 +185,7 @@ func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
 	checkIntegrity(t, b)
 }
 
-// storedBodies counts the messages of all queues by body.
+// storedBodies returns the number of messages per body over all queues.
 func storedBodies(t testing.TB, b *Broker) map[string]int {
 	t.Helper()
 	stored := map[string]int{}

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// spoil corrupts a stored body as a disk fault would.
+// spoil corrupts a stored body as a disk error would.
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
 	c, err := openOther(filepath.Join(dir, databaseName))
@@ -27,8 +27,8 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// Whichever operation finds it, a damaged message is not delivered, moved or retried, and can be deleted. Other
-// messages are unaffected, even behind it on a FIFO queue.
+// Whichever operation finds a damaged message, it is not delivered, moved or retried, but can be deleted. Other
+// messages are unaffected, even those behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, attributes := range map[string]map[string]string{

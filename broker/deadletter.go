@@ -8,11 +8,11 @@ import (
 	"tendril/queue"
 )
 
-// transfer is the request that moves messages to other queues: to the dead-letter queue, or for an operator.
+// transfer is the request that moves messages to other queues, for dead-lettering or for an operator.
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // dead-lettering, not an operator's move
+	dead  bool // the move is a dead-lettering, not an operator's
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -22,7 +22,7 @@ func (t *transfer) moved() []*transferItem {
 func (t *transfer) departed() int { return len(t.moved()) }
 
 type transferItem struct {
-	m      *message // leaving; a claim if the message is not in memory
+	m      *message // marked as leaving; a placeholder if the message is not in memory
 	to     *liveQueue
 	toDead bool
 	record record // the new row, without content
@@ -73,10 +73,10 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan fills in the new row. ID, content and receive count are kept, and the count for redrive restarts.
-// Dead-lettering from a standard queue keeps the sent time, so that retention continues; other moves reset it. A
-// message moved to a queue that is not a dead-letter queue is no longer a dead letter, and counts as not received
-// yet.
+// plan fills in the new row. ID, content and receive count are kept; the receive count that the redrive policy limits
+// restarts. Dead-lettering from a standard queue keeps the sent time, so that the retention period continues; other
+// moves reset it. A message moved to a queue that is not a dead-letter queue is no longer a dead letter, and its time
+// of first receive is reset.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -145,8 +145,8 @@ func (it *transferItem) publish() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether DeadLetter has a target. After the last receive the redrive policy moves the
-// message, so last makes it false.
+// TakesDeadLetters reports whether DeadLetter has a target queue. It returns false if last is true, because the
+// redrive policy moves the message after its last receive.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
@@ -161,8 +161,8 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 }
 
 // DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each must be
-// in flight and carry its newest receipt handle. It returns nil if all were moved, else one error per letter. It
-// reports no event and records no attempts ([Broker.RecordAttempt]).
+// in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, else one error per
+// message. It calls no event callback and records no attempts ([Broker.RecordAttempt]).
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -207,7 +207,8 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// deadLetter moves messages that exceeded their maximum receive count. After an error they stay, visible.
+// deadLetter moves messages that exceeded their maximum receive count. If it fails, they stay in the queue and become
+// visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	to := q.broker.deadLetterQueue(q)
 	t := &transfer{from: q, dead: true}
@@ -234,8 +235,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns the name of a queue's dead-letter queue ("" if missing) and its maximum receive count (0 without a
-// policy). The error is [queue.ErrNoQueue].
+// Redrive returns the name of a queue's dead-letter queue ("" if that does not exist) and its maximum receive count
+// (0 without a redrive policy). If the queue itself does not exist, the error is [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -251,8 +252,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if it does not exist, else "".
-// Messages of such a queue are retried until their retention ends.
+// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that queue does not exist,
+// else "". Messages of a queue without its dead-letter queue are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// A message in flight can be dead-lettered by its receiver regardless of the redrive policy. It then is a regular
-// dead letter: counted, durable and redrivable.
+// The receiver of a message in flight can dead-letter it regardless of the redrive policy. The message is then a
+// regular dead letter: counted, durable and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -37,7 +37,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 		if errs := q.Delete(t.Context(), []string{m.ReceiptHandle}); errs != nil {
 			t.Errorf("deleting what was dead-lettered: %v", errs)
 		}
-		next := one(t, q) // of the same group, which is no longer locked
+		next := one(t, q) // next message of the group, which is no longer locked
 		if next.Body != "b" {
 			t.Errorf("then came %q", next.Body)
 		}
@@ -77,7 +77,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	dead := create(t, b, "dead", nil)
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": policy(b, "dead", 9)})
 	send(t, q, queue.Outgoing{Body: "a"})
-	m := one(t, q) // visible again
+	m := one(t, q) // the message is visible again
 	foreign := m
 	foreign.ReceiptHandle = "none"
 	for _, letter := range []queue.DeadLetter{{Message: &m}, {Message: &foreign}} {

@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// deadlineWorld is a queue with one message in flight or delayed, and timers that never ring: only the deadline
-// counts.
+// deadlineWorld is a queue with one message, in flight or delayed, and timers that never ring, so that only the
+// deadline counts.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker
@@ -112,7 +112,8 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// Rescheduling a message in flight extends it; a visible one is hidden by an uncounted receive.
+			// Rescheduling extends the visibility timeout of a message in flight. A visible message is hidden by a
+			// receive that does not count.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)
 		}, "true", "false"},

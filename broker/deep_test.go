@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// sendMany sends n numbered messages, in the given number of groups if any.
+// sendMany sends n numbered messages, spread over the given number of groups (0 means no groups).
 func sendMany(t testing.TB, q *Queue, n, groups int) {
 	t.Helper()
 	var batch []queue.Outgoing
@@ -27,8 +27,8 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 	}
 }
 
-// A backlog far beyond the window is delivered completely, once and in order; on a standard queue to many receivers
-// as well.
+// A backlog far larger than the window is delivered completely, once and in order; on a standard queue also to many
+// concurrent receivers.
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
@@ -115,7 +115,7 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Receives look past locked groups only within the window, and continue once a group is unlocked.
+// Receives look past locked groups only within the window, and find later messages once a group is unlocked.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
@@ -143,7 +143,7 @@ func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Error("the other group never came")
 }
 
-// Large bodies are not cached, and arrive complete.
+// Large bodies are not cached but arrive complete.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -165,7 +165,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Concurrent sends, receives and administration, for the race detector and the ledger.
+// Sends, receives and administration run concurrently, for the race detector and the ledger.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -218,7 +218,7 @@ func TestConcurrentUse(t *testing.T) {
 	checkLedgers(t, b)
 }
 
-// The limit is an error on a standard queue and an empty receive on a FIFO queue.
+// At the maximum number of messages in flight, a receive fails on a standard queue and is empty on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	opts := quiet()

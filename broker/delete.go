@@ -6,13 +6,14 @@ import (
 )
 
 // Delete removes messages by receipt handle. It returns nil if all succeeded, else one error per entry. Deleting a
-// message that is gone succeeds. A standard queue accepts every receipt handle of a message, even an earlier one or
-// one with an expired visibility timeout; a FIFO queue accepts only the newest one while the message is in flight.
+// message that no longer exists succeeds. A standard queue accepts every receipt handle of a message, even an earlier
+// one or one with an expired visibility timeout; a FIFO queue accepts only the latest one while the message is in
+// flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
 }
 
-// Expire deletes messages past their deadline that were never processed. The ledger counts them as expired.
+// Expire deletes messages past their deadline that were never processed. They count as expired in the ledger.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
 }
@@ -35,7 +36,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 		}
 		switch m := live.index.held[of.key]; {
 		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
-			// Gone, or about to be: this request commits after the one that removes it.
+			// The message is gone or about to be removed. This request commits after the one that removes it.
 		case m == nil && live.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, of.key})
 		case m == nil:
@@ -73,8 +74,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may exist, because the receipt predates the last opening
-// of the store and its receive was not stored. The message is then visible. The lock is held.
+// mayExist reports whether a message that is not in memory may exist, because the receipt predates the latest opening
+// of the store and its receive was not stored. The message is then visible. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 // unheldReceipt is the receipt of a message that is not in memory.
@@ -99,7 +100,8 @@ func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, foun
 	})
 }
 
-// entryErrors returns nil if all entries succeeded, and whole for every entry if the call failed.
+// entryErrors returns nil if all entries succeeded. If the call as a whole failed, it returns that error for every
+// entry.
 func entryErrors(errs []error, whole error) []error {
 	if whole != nil {
 		return sameError(whole, len(errs))
@@ -112,8 +114,8 @@ func entryErrors(errs []error, whole error) []error {
 
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by ID for an operator and returns their number. They count as purged. IDs that are
-// gone or being deleted are skipped.
+// DeleteMessages removes messages by ID for an operator and returns the number removed. They count as purged. IDs of
+// messages that are gone or being deleted are skipped.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -132,9 +134,9 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 type removal struct {
 	q        *liveQueue
-	messages []*message // leaving; a claim if the message is not in memory
+	messages []*message // marked as leaving; a placeholder if the message is not in memory
 	account  func(*counters) *int64
-	counted  int // messages removed; others were already gone
+	counted  int // number of messages removed; the others were already gone
 	dues     []int64
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // diskGuard refuses sends while free space is below a reserve, so that deletes, which need space too, can continue.
-// It also keeps a file as large as the log, and removes it if other programs fill the disk completely.
+// It also keeps a reserve file as large as the write-ahead log, and removes it if other programs fill the disk
+// completely.
 //
 // Sends and administration are also refused while the open files are not the ones in the data directory (removed,
 // moved, unmounted or replaced), because the next start would not find their changes.
@@ -26,15 +27,15 @@ type diskGuard struct {
 	checked  time.Time
 	isLow    bool
 	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // the directory, the database and, while the store is open, the log
-	lost     error            // how the open files differ from the directory's, or nil
+	files    datadir.Identity // identities of the directory, the database and, while the store is open, the log
+	lost     error            // describes how the open files differ from those in the directory; nil if they do not
 }
 
 const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is the interval of checking the directory when there are no sends.
+	// watchEvery is the interval of checks of the directory while there are no sends.
 	watchEvery = 5 * time.Second
 )
 
@@ -49,7 +50,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing stops watching the log, which is removed when the store closes, and checks the other files.
+// closing makes the last check of the files, without the log, which is removed when the store closes.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +66,7 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			_ = r.checkFiles() // logs a change
+			_ = r.checkFiles() // checkFiles logs a change
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (r *diskGuard) checkFiles() error {
 	return r.refreshLost()
 }
 
-// refreshLost updates r.lost and logs changes. The lock is held.
+// refreshLost updates r.lost and logs changes. The caller must hold the lock.
 func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
@@ -99,7 +100,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns the reason sends are refused, or nil. justLow reports that space has just run low.
+// refusal returns why sends are refused, or nil. justLow reports whether space has just run low.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +141,7 @@ func (r *diskGuard) logShrunk() {
 	}
 }
 
-// wanted returns the log's size, rounded up, plus another megabyte.
+// wanted returns the size that the reserve file should have: the log's size, rounded up, plus a megabyte.
 func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
@@ -155,7 +156,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure also grows the reserve file with the log. Errors count as enough space. The lock is held.
+// measure checks the free space and grows the reserve file with the log. If free space cannot be determined, it
+// counts as sufficient. The caller must hold the lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -199,11 +201,12 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log's length that triggers a checkpoint; checkpointLeast applies to tiny disks.
+	// checkpointPages is the log length in pages that triggers a checkpoint; checkpointLeast is its minimum, for tiny
+	// disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// logLimit is the length in bytes to which a restarting log is truncated. It exceeds the usual length because
-	// overwriting is faster than extending.
+	// logLimit is the length in bytes to which a restarting log is truncated. It exceeds the usual length, because
+	// overwriting a file is faster than extending it.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 

@@ -42,36 +42,36 @@
 // # Invariants
 //
 //   - A send is acknowledged after it is on disk. From then on the message is in exactly one queue until it is
-//     deleted, moved, expired or purged, and the same transaction counts that in the queue's [Ledger].
+//     deleted, moved, expired or purged. The transaction that removes it also updates the queue's [Ledger].
 //   - Readers ignore a row until its request has been notified of the commit (index.published).
-//   - A key is never reused. Messages arrive at the right edge of their queue's range of keys.
+//   - A key is never reused. New messages get keys at the end of their queue's range.
 //   - Memory holds every message whose state is not fully in its row (index.held).
 //   - A message that a request is about to remove is marked as leaving; other requests leave it alone.
-//   - A row of attempts belongs to a message in the queue or to a purged range. A message with attempts that never moved
-//     has a row in receipts too, so that its removal after a restart removes the attempts.
+//   - A row in attempts belongs to a message in the queue or to a purged range. If a message with attempts was never
+//     moved, it has a row in receipts too, so that deleting it after a restart also deletes the attempts.
 //   - A queue's lock is never held during disk I/O, and no two queues' locks are held at once.
 //
 // # Durability
 //
-// Everything survives Close. Acknowledged sends and deletes, receive counts, deadlines of messages in flight and
-// attempts survive kill -9, except deadlines and attempts of the last fifth of a second, since most messages are
-// deleted before these are written. Receives of that time are recorded in a memory-mapped file and count (see
-// [Queue.Posting]), but their messages are visible at once; their receipt handles still delete on a standard queue
-// and have expired on a FIFO queue. A power failure may lose the latest receives. Attempt IDs of FIFO receives are
-// not stored. Reopening takes the same time at any depth.
+// All state survives Close, except the attempt IDs of FIFO receives, which are never stored. Acknowledged sends and
+// deletes, receive counts, visibility deadlines and attempts survive kill -9. The exceptions are deadlines and
+// attempts of the last fifth of a second, since most messages are deleted before these are written. Receives of that
+// time are recorded in a memory-mapped file and count (see [Queue.Posting]), but their messages become visible at
+// once. Their receipt handles can still delete the message on a standard queue and have expired on a FIFO queue. A
+// power failure may lose the latest receives. The time to reopen does not depend on the number of messages.
 //
 // # Failures
 //
-// After a failed write or fsync all requests return StorageFailed until the file has been reopened and verified to
-// hold everything acknowledged, which the broker keeps trying. A full disk refuses only sends and attempts, early
-// enough for receives and deletes to continue. Rows with a wrong checksum are neither delivered nor moved
-// ([Damaged]). A damaged file is not put back into service, a missing one is not replaced ([CreatedFile]), and a
-// directory in use by another process is not opened ([ErrInUse]).
+// After a failed write or fsync all requests return StorageFailed, until the broker has reopened the file and verified
+// that it holds all acknowledged data. The broker retries this until it succeeds. When the disk fills up, sends and
+// attempts are refused early enough for receives and deletes to continue. Rows with a wrong checksum are neither
+// delivered nor moved ([Damaged]). A damaged file is not put back into service, a missing one is not replaced
+// ([CreatedFile]), and a directory in use by another process is not opened ([ErrInUse]).
 //
 // # Limitations
 //
-// There is no replication: a lost disk is a lost queue. There are no rate limits. Encryption keys are stored but
-// unused; callers evaluate policies ([Broker.Policy]).
+// There is no replication: if the disk is lost, so are its queues. There are no rate limits. Encryption keys are stored
+// but not used. Callers evaluate policies ([Broker.Policy]).
 //
 // # Size
 //

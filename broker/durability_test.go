@@ -23,7 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// The log is synced at least once per send. Killing the process could not detect a missing sync.
+// The log is synced at least once per send. A test that only kills the process could not detect a missing sync.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -40,7 +40,7 @@ func TestASingleSendIsSynced(t *testing.T) {
 		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
-		// Unsynced deletes switch the mode back and forth.
+		// Deletes without a sync switch the synchronous mode back and forth.
 		if m := take(t, q, 1); len(m) == 1 {
 			remove(t, q, m[0].ReceiptHandle)
 		}
@@ -76,7 +76,7 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
 }
 
-// producer sends numbered bodies and records acknowledged ones.
+// producer sends numbered bodies and records those acknowledged.
 type producer struct{ log losscheck.Log }
 
 func (p *producer) send(q *Queue, text string) error {
@@ -142,7 +142,7 @@ func TestPowerFailure(t *testing.T) {
 	}
 }
 
-// failOnce cuts the power while producers run, and opens the result.
+// failOnce cuts the power while producers run, and reopens the broker.
 func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float64, r *rand.Rand) {
 	t.Helper()
 	before, _ := p.log.Acknowledged()
@@ -178,8 +178,8 @@ func checkIntegrity(t testing.TB, b *Broker) {
 	}
 }
 
-// Whichever file operation fails with whichever error, nothing acknowledged is lost, the ledger balances, and the
-// broker recovers by itself.
+// Whichever file operation fails, and with whichever error, no acknowledged change is lost, the ledger balances, and
+// the broker recovers by itself.
 func TestEveryCallFails(t *testing.T) {
 	t.Parallel()
 	codes := []struct {
@@ -212,7 +212,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// A receive that could not be stored is stored later: a restart knows its deadline and receive count.
+// A receive whose write failed is written later: after a restart, its deadline and receive count are known.
 func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -252,7 +252,7 @@ func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// A broker can be closed while its file cannot be reopened, and releases the directory.
+// A broker whose file cannot be reopened can still be closed, and then releases the directory.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -280,8 +280,8 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce runs a history in which file operations fail from the n-th on. It reports whether the history had that
-// many.
+// sweepOnce runs a history in which all file operations from the n-th on fail. It reports whether the history had
+// that many operations.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -294,13 +294,13 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		})
 		var b *Broker
 		for b == nil {
-			// Opening may fail, but not forever.
+			// Opening may fail, but must succeed eventually.
 			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
 		p := &producer{}
 		history(b, p)
 		fs.SetFail(nil)
-		time.Sleep(time.Minute) // recovery, visibility timeouts, cleanup
+		time.Sleep(time.Minute) // wait for recovery, visibility timeouts and cleanup
 		synctest.Wait()
 		if err := p.send(b.Queue("work"), "after"); err != nil {
 			t.Errorf("not at work again: %v", err)
@@ -318,7 +318,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// history calls a bit of everything and ignores failures.
+// history makes calls of every kind and ignores failures.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
@@ -359,8 +359,8 @@ func history(b *Broker, p *producer) {
 	p.consume(b.Queue("dead"), 1)
 }
 
-// A full disk refuses sends, in advance or when a write fails, while receives and deletes work. Sends resume once
-// there is space.
+// On a full disk sends are refused, either before or when a write fails, while receives and deletes work. Sends
+// resume once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -369,7 +369,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// Existing parts of the log can be overwritten; extending a file fails.
+	// On this disk the existing part of the log can be overwritten, but no file can be extended.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL
@@ -399,8 +399,8 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// Bit errors and truncated files are detected or harmless: no message is delivered that was not sent, or with another
-// ID.
+// Bit errors and truncated files are either detected or harmless: no message is delivered that was not sent, or under
+// another ID.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -438,7 +438,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// receiveDamaged receives whatever it can from a damaged file.
+// receiveDamaged receives all it can from a damaged file.
 func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -465,7 +465,8 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// A copy of a closed broker's directory is a backup: later sends are missing, and later deletes are undone.
+// A copy of a closed broker's directory is a backup: a broker opened on it lacks later sends and still has messages
+// deleted later.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// A program keeps its queues in a directory.
+// A program opens its queues in a directory.
 func Example() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 	}
 	jobs := b.Queue("jobs")
 	if _, err := jobs.Send(ctx, []queue.Outgoing{{Body: "resize 17"}, {Body: "resize 18"}}); err != nil {
-		log.Fatal(err) // nothing was accepted
+		log.Fatal(err) // no message was accepted
 	}
 
 	wait := 20 * time.Second
@@ -56,7 +56,7 @@ func Example() {
 	// sent 2 done 2 live 0
 }
 
-// Messages that fail too often go to a dead-letter queue, and are moved back once the cause is fixed.
+// Messages that fail too often move to a dead-letter queue. They are moved back once the cause is fixed.
 func ExampleBroker_Move() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {

@@ -2,7 +2,7 @@ package broker
 
 import "testing"
 
-// Expired messages are not counted as done, even with a receipt from before a restart.
+// Expired messages do not count as done, even if they expire with a receipt handle from before a restart.
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

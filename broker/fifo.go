@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// fifoOrder is the delivery order of a FIFO queue. Messages of a group are delivered strictly in order, and not while
-// an earlier one is in flight. A new group's turn is the position of its first message. After a delivery, its next
-// turn is behind all groups with messages at the time it can deliver again.
+// fifoOrder is the delivery order of a FIFO queue. Messages of a group are delivered strictly in order, and only if
+// no earlier one is in flight. Groups take turns. A new group's turn is the position of its first message. After a
+// delivery, a group's next turn comes after all groups that have messages when it becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
-	waiting indexed[*group] // by the end of the first message's delay
+	waiting indexed[*group] // ordered by the end of the first message's delay
 	fresh   int
 	newest  int64
 	given   int64 // number of deliveries from any group
@@ -24,11 +24,11 @@ type fifoOrder struct {
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      []int64          // sorted keys of messages taken and not settled
-	heap     *indexed[*group] // the heap that holds it; nil while locked or empty
+	out      []int64          // sorted keys of messages taken and not yet settled
+	heap     *indexed[*group] // the heap that contains the group; nil while the group is locked or empty
 	index    int
 
-	// A group's turn is behind groups whose first message has a key up to behind. given breaks ties, and is 0 before
+	// A group's turn comes after groups whose first message has a key up to behind. given breaks ties; it is 0 before
 	// the first delivery.
 	behind, given int64
 	lastGiven     int64 // value of given at the last delivery; 0 once the next turn is known
@@ -92,7 +92,7 @@ func (g *group) hold(m *message) {
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// settle removes a taken message. Most are settled in order, so the first is the fast path.
+// settle removes a taken message. Most messages are settled in order, so the first key is the fast path.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]
@@ -182,7 +182,8 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom stops at a message that is dead-lettered, since the following ones wait until it has moved.
+// takeFrom takes messages of one group. It stops at a message that must be dead-lettered, because the following ones
+// wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	before, given := int64(math.MaxInt64), false
 	if len(g.out) > 0 {
@@ -223,8 +224,8 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// maxEmptyGroups limits the empty groups kept after a reset. They keep their turn until their messages are read
-// again.
+// maxEmptyGroups is the maximum number of empty groups kept after a reset. An empty group keeps its turn until its
+// messages are read again.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {
@@ -243,7 +244,7 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete removes empty groups once all messages are in memory again.
+// complete removes empty groups once memory holds all messages again.
 func (f *fifoOrder) complete() {
 	if f.partial {
 		f.partial = false

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fifoKeys is a FIFO order with its messages by key.
+// fifoKeys is a FIFO delivery order, with its messages by key.
 type fifoKeys struct {
 	*fifoOrder
 	messages map[int64]*message
@@ -21,7 +21,7 @@ func (f *fifoKeys) put(group string, keys ...int64) {
 	}
 }
 
-// takeAt takes messages like a receive at a time, and returns their keys.
+// takeAt takes messages as a receive at the given time would, and returns their keys.
 func (f *fifoKeys) takeAt(now int64, limit int) (keys []int64) {
 	return f.takeAs(now, limit, map[int64]decision{})
 }
@@ -96,13 +96,13 @@ func TestLockedGroups(t *testing.T) {
 	}
 }
 
-// A group waits for earlier messages in flight, in whatever order they are settled.
+// A group waits for its earlier messages in flight, in whatever order they are settled.
 func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("g", 1, 2, 3, 4)
 	f.expect(t, 3, 1, 2, 3)
-	f.expect(t, 10) // 4 must wait
+	f.expect(t, 10) // 4 must wait for the messages in flight
 	f.settle(2)
 	f.giveBack(3)
 	f.expect(t, 10) // 3 waits for 1, although 2 is settled
@@ -111,7 +111,7 @@ func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	f.settle(1)
 	f.expect(t, 10, 3, 4)
 	f.giveBack(3)
-	f.expect(t, 10, 3) // but not for 4, which is behind it
+	f.expect(t, 10, 3) // but 3 does not wait for 4, which comes later
 	f.settle(4, 3)
 	if len(f.groups) != 0 {
 		t.Errorf("%d groups are kept without messages", len(f.groups))
@@ -126,7 +126,7 @@ func TestWithdrawnMessageIsNotDelivered(t *testing.T) {
 		f.expect(t, 3, 1, 2, 3)
 		f.giveBack(1, 2, 3)
 		f.withdraw(f.messages[at])
-		f.withdraw(f.messages[at]) // no longer queued
+		f.withdraw(f.messages[at]) // the message is no longer queued
 		f.resume(f.messages[at])
 		var before []int64
 		for key := range at - 1 {
@@ -156,7 +156,7 @@ func TestDelayedGroupsBecomeReadyInOrder(t *testing.T) {
 	}
 }
 
-// A delayed message ends the messages that a receive takes from its group.
+// A receive takes messages from a group only up to the first delayed one.
 func TestDelayWithinAGroup(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -200,7 +200,8 @@ func TestDecisionsWithinAGroup(t *testing.T) {
 	f.expect(t, 10, 5)
 }
 
-// After a delivery, a group's turn is behind the groups that have messages then, in the order of deliveries.
+// After a delivery, a group's turn comes after the groups that have messages at that time, in the order of
+// deliveries.
 func TestGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -216,7 +217,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 	f.put("d", 9)
 	f.settle(2)
 	f.put("e", 10)
-	f.expect(t, 10, 9, 3, 10) // a returned between d and e
+	f.expect(t, 10, 9, 3, 10) // a became deliverable again between d and e
 }
 
 func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {

@@ -11,19 +11,19 @@ import (
 
 // Filter selects stored messages that meet all its conditions. The zero value selects all messages.
 type Filter struct {
-	// IDs are message IDs; nil for any.
+	// IDs are message IDs; nil matches all messages.
 	IDs []string `json:"ids,omitempty"`
 	// Match is a substring of the body.
 	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute and Value its value; "" for any value.
+	// Attribute is the name of a message attribute and Value its value; an empty Value matches any value.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
 	// DeadSince (inclusive) and DeadUntil (exclusive) limit when the message was dead-lettered.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is the Reason of the message's [ReasonGroup]; nil for any.
+	// Reason is the Reason of the message's [ReasonGroup]; nil matches any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the position of the newest message that may match, from [Broker.Newest]; 0 for any.
+	// Through is the position of the newest message that may match, from [Broker.Newest]; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (f *Filter) reach(queue, high int64) int64 {
 	return min(high, makeKey(queue, f.Through))
 }
 
-// condition is a filter as SQL. For attributes the SQL only preselects rows; admits decides.
+// condition is a filter in SQL. For message attributes the SQL only preselects rows, and admits decides.
 type condition struct {
 	text             string
 	args             []any
@@ -98,7 +98,8 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits checks the attribute of a preselected row. r.attributes must be loaded; unreadable attributes do not match.
+// admits checks the message attribute of a preselected row. r.attributes must be loaded. A row with unreadable
+// attributes does not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true
@@ -109,8 +110,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching reads up to limit matching rows after a key. It examines at most browseChunk rows; last is the last
-// one, or 0 at the end.
+// scanMatching reads up to limit matching rows after a key. It examines at most browseChunk rows and returns the key
+// of the last one as last, or 0 at the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
@@ -135,8 +136,8 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// countChunk counts the SQL matches among the next rows after a key. last is the key of the last row, and end means
-// that no more rows follow.
+// countChunk counts the rows that match the SQL condition among the next rows after a key. last is the key of the
+// last row examined, and end means that no more rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) { n, last, end = row.int(0), row.int(1), row.int(2) < int64(rows) },

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// filterQueues creates a dead-letter queue with four letters, dead-lettered an hour apart.
+// filterQueues creates a dead-letter queue with four messages, dead-lettered an hour apart.
 func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) {
 	t.Helper()
 	work, dead = deadLetters(t, b, 0)
@@ -22,7 +22,7 @@ func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) 
 	for i, m := range []queue.Outgoing{
 		{Body: "apple", Attributes: []queue.Attribute{text("tenant", "a")}},
 		{Body: "banana", Attributes: []queue.Attribute{text("tenant", "b"), {Name: "tries", Type: "Number", Value: "3"}}},
-		// The name and value are in other attributes.
+		// The name and the value each match, but in different attributes.
 		{Body: "apple pie", Attributes: []queue.Attribute{text("note", "tenant String a"), text("tenant", "c")}},
 		{Body: "100% <b>_'\"", Attributes: []queue.Attribute{text("tenant", "a")}},
 	} {
@@ -106,7 +106,7 @@ func TestFilterSelectsMessages(t *testing.T) {
 	})
 }
 
-// TestCountStopsAtItsTimeLimit counts more rows than one read covers, with no time for a second read.
+// TestCountStopsAtItsTimeLimit counts more rows than one read covers, and leaves no time for a second read.
 func TestCountStopsAtItsTimeLimit(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
@@ -162,14 +162,14 @@ func TestMoveTaskWithAFilterLeavesTheOthers(t *testing.T) {
 	})
 }
 
-// The broker is closed during a rate-limited deletion.
+// The broker is closed while a rate-limited deletion runs.
 func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		b := openDir(t, dir, nil)
 		deadLetters(t, b, 40)
 		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead"), Delete: true, Rate: 10,
-			Filter: Filter{Match: "1"}}) // 1, 10 to 19, 21, 31
+			Filter: Filter{Match: "1"}}) // matches 1, 10 to 19, 21 and 31
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,8 @@ func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	})
 }
 
-// BenchmarkFilteredDeadLetters measures a page, its count and a redrive of 100,000 dead letters.
+// BenchmarkFilteredDeadLetters measures listing a page, counting and redriving with a filter over 100,000 dead
+// letters.
 func BenchmarkFilteredDeadLetters(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -269,7 +270,7 @@ func TestMoveAndPurgeThroughLeaveLaterMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		send(t, work, body("later work")...)
-		one(t, work) // in flight, purged too
+		one(t, work) // the message in flight is purged too
 		if n, err := b.PurgeThrough(t.Context(), "work", through); n != 3 || err != nil {
 			t.Errorf("purged %d, %v", n, err)
 		}

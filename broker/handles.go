@@ -15,7 +15,7 @@ import (
 )
 
 // A key is the primary key of a message: the queue's number in the high bits, the position in the queue in the low
-// bits. Each queue is a contiguous range: sends append at its right edge, deletes free its left edge.
+// bits. The keys of a queue are a contiguous range: sends append at its end, deletes free its start.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -32,7 +32,7 @@ func sequenceNumber(key int64) string {
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
 }
 
-// seal derives message IDs and receipt handles from keys with the store's secret, so that neither needs disk space.
+// seal derives message IDs and receipt handles from keys and the store's secret, so that they need no disk space.
 type seal struct{ block cipher.Block }
 
 func newSeal(secret []byte) (seal, error) {
@@ -43,17 +43,17 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer, passed down because arguments of a cipher escape to the heap.
+// block is a scratch buffer. Callers provide it because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
-// Domain separation for the uses of the secret.
+// Domain separators for the uses of the secret.
 const (
 	domainIDHigh  = 1
 	domainIDLow   = 2
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function: a chain of one AES block per word. It returns the first half of out.
+// prf is a pseudo-random function. It chains one AES block per word and returns the first half of out.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -64,8 +64,8 @@ func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 }
 
 const (
-	idHighMask = 1<<60 - 1 // the first half without the UUID version
-	idLowMask  = 1<<62 - 1 // the second half without the UUID variant
+	idHighMask = 1<<60 - 1 // first half of a UUID without the version bits
+	idLowMask  = 1<<62 - 1 // second half of a UUID without the variant bits
 )
 
 // messageID returns the ID of the message sent under a key: a version 4 UUID that looks random but encodes the key.
@@ -87,7 +87,7 @@ func (s seal) messageID(work *block, origin int64) string {
 	return string(text[:])
 }
 
-// origin decodes the key from a message ID; false if the ID is not from this store.
+// origin decodes the key from a message ID. It returns false if the ID is not from this store.
 func (s seal) origin(id string) (int64, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	if err != nil || len(raw) != 16 || len(id) != 36 {
@@ -100,14 +100,14 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. Since the key contains the queue, other queues reject it.
+// receipt is a decoded receipt handle. The key identifies the queue, so other queues reject the handle.
 type receipt struct {
 	key    int64
-	serial uint32 // the message's receive count at that receive
-	epoch  uint32 // increases each time the store is opened
+	serial uint32 // the message's receive count at this receive
+	epoch  uint32 // incremented each time the store is opened
 }
 
-// receiptSize is the size of a receipt and its 128-bit authentication code before base64.
+// receiptSize is the size in bytes of a receipt and its 128-bit authentication code, before base64 encoding.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {
@@ -122,7 +122,7 @@ func (s seal) handle(work *block, r receipt) string {
 	return string(text[:])
 }
 
-// open verifies and decodes a handle. It returns ReceiptHandleIsInvalid for handles of other stores.
+// open verifies and decodes a receipt handle. It returns ReceiptHandleIsInvalid for handles from other stores.
 func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {
@@ -150,7 +150,7 @@ func errReceipt(handle, reason string) error {
 		clip(handle), reason)
 }
 
-// clip shortens user input for error messages.
+// clip truncates user input for error messages.
 func clip(s string) string {
 	const most = 512
 	if len(s) <= most {

@@ -6,17 +6,17 @@ import (
 )
 
 // index holds a queue's state in memory: the counters, the next visible messages (the window), and every message that
-// was received and is still there. Callers hold the queue's lock.
+// was received and is still in the queue. Callers hold the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
 	fifo     bool
-	counters counters           // as committed
-	cutoff   int64              // stamp before which fresh messages belong to the sweep
-	held     map[int64]*message // received before, leaving or damaged
+	counters counters           // as of the latest commit
+	cutoff   int64              // stamp; fresh messages sent before it have expired, and only the sweep may take them
+	held     map[int64]*message // messages that were received before, are leaving or are damaged
 	damaged  int
 	order    deliveryOrder
-	inFlight indexed[*message] // by visibility deadline
+	inFlight indexed[*message] // ordered by visibility deadline
 	delays   delays
 	window   window
 }
@@ -27,7 +27,8 @@ func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// published reports whether a row counts: it was not purged, and its request has been notified of the commit.
+// published reports whether a row is part of the queue: it was not purged, and its request has been notified of the
+// commit.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
 func newIndex(b *Broker, number int64, fifo bool) index {
@@ -66,7 +67,7 @@ func (x *index) assignGroup(m *message, r *record) {
 	}
 }
 
-// cacheContent caches small contents while the shared cache has room.
+// cacheContent caches small contents while the shared cache has space.
 func (x *index) cacheContent(m *message, r *record) {
 	if !r.whole || r.size > keepContent {
 		return
@@ -93,7 +94,8 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight hides a message until its deadline. resumed means that it was in flight before the store was opened.
+// startFlight hides a message until its visibility deadline. resumed means that the message was in flight before the
+// store was opened.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -141,7 +143,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, with an entry without content, until unreserve is called.
+// claim reserves a message that is not in memory by adding a placeholder without content, until unreserve is called.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -178,19 +180,19 @@ func (x *index) clear() {
 
 type memory struct {
 	limits  memoryLimits
-	fresh   atomic.Int64 // fresh messages
+	fresh   atomic.Int64 // number of fresh messages in memory
 	content atomic.Int64 // bytes of cached contents
 }
 
 type memoryLimits struct {
-	// total is the maximum of fresh messages over all queues; each queue may hold at least least.
+	// total is the maximum number of fresh messages over all queues; each queue may hold at least least of them.
 	total, least int
-	// standard and fifo are the maximum of fresh messages per queue. On FIFO queues this limits how far a receive can
-	// look past locked groups.
+	// standard and fifo are the maximum number of fresh messages per queue. On a FIFO queue this also limits how far
+	// a receive can look past locked groups.
 	standard, fifo int
 	fill           int
-	// cache limits cached message contents in bytes. pages is the page cache of the write connection in bytes; each
-	// read connection gets a quarter.
+	// cache is the limit of cached message contents in bytes. pages is the size of the write connection's page cache
+	// in bytes; each read connection gets a quarter of it.
 	cache, pages int64
 	inFlight     int
 	queues       int
@@ -210,21 +212,22 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window is the part of a queue that memory covers. Every message up to cursor is in the delivery order, was
-// delivered or is delayed. Between cursor and tail, only messages of quiet tenants up to ahead are in memory.
+// window is the part of a queue that memory covers. Every message with a key up to cursor is in the delivery order,
+// was delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to
+// ahead.
 type window struct {
 	cursor, tail int64
-	ahead        int64 // key; below cursor if nothing was read ahead
+	ahead        int64 // a key; below cursor if no messages were read ahead
 	// early holds the keys of messages read ahead.
 	early map[int64]bool
-	// Delayed messages are read in order of due and key. These are the due and key of the last one read.
+	// Delayed messages are read in order of due time and key. These are the due time and key of the last one read.
 	dueAt, dueKey int64
-	dueSeen       int // how often delays ended
-	dueRead       int // the dueSeen up to which all messages were read
-	generation    int // incremented by each reset; fills of earlier generations are discarded
+	dueSeen       int // number of times that delays have ended
+	dueRead       int // value of dueSeen up to which all messages whose delay has ended were read
+	generation    int // incremented by each reset; the results of fills of earlier generations are discarded
 	filling       *fill
-	stale         bool // not filled since a reset: fresh messages must wait for earlier received ones
-	size          int  // fresh messages, as last counted in memory
+	stale         bool // not filled since a reset: fresh messages must wait for messages received before
+	size          int  // number of fresh messages, as last added to the memory total
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
@@ -310,8 +313,7 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead returns the number of additional messages of quiet tenants allowed while the window is full of noisy
-// ones.
+// capacityAhead returns how many more messages of quiet tenants may be read while noisy tenants fill the window.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -328,29 +330,29 @@ func (x *index) resetWindow() {
 	w.start(x.low(), max(w.tail, x.low()), x.fifo)
 }
 
-// start empties the window: all messages with low < key <= last have to be read.
+// start empties the window. All messages with low < key <= last must then be read.
 func (w *window) start(low, last int64, fifo bool) {
 	w.cursor, w.ahead, w.tail = low, low, last
 	w.dueAt, w.dueKey = 0, 0
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// The cursor does not cover messages whose delay has ended; reread them by due time.
+		// cursor does not cover messages whose delay has ended; reread them by due time.
 		w.dueSeen++
 	}
 }
 
 type fill struct {
-	done       chan struct{} // closed when the fill is finished
+	done       chan struct{} // closed when the fill has finished
 	err        error         // valid after done is closed
 	generation int
-	floor      int64 // everything up to this key was purged
+	floor      int64 // messages with keys up to this one are purged
 	low, high  int64
 	tail       int64
 	limit      int
-	delayed    bool // FIFO: include delayed messages
+	delayed    bool // include delayed messages (FIFO only)
 
-	// without, if not nil, lists noisy tenants to skip: this fill reads ahead.
+	// without, if not nil, lists noisy tenants whose messages this fill skips while reading ahead.
 	without []string
 
 	due           bool
@@ -385,7 +387,7 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// aheadKeys is the range of keys that one fill scans when reading ahead.
+// aheadKeys is the number of keys that one fill scans when reading ahead.
 const aheadKeys = 10_000
 
 func (x *index) nextAhead(s *standardOrder) *fill {
@@ -485,7 +487,7 @@ func (x *index) skips(f *fill, r *record) bool {
 	switch {
 	case x.held[r.key] != nil: // received before, leaving or damaged
 	case f.removed[r.key]: // left the queue during the fill
-	case r.sent < x.cutoff: // past its retention: the sweep deletes it
+	case r.sent < x.cutoff: // past its retention period; the sweep deletes it
 	case r.key <= x.low():
 	case x.window.early[r.key]:
 	default:

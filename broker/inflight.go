@@ -13,9 +13,9 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not stored yet in a memory-mapped file. A mark needs no system call and
-// survives the process, but not necessarily a power failure. Each message has at most one mark, for its latest
-// receive.
+// receiveMarks records receives that are not yet stored in the database in a memory-mapped file. A mark needs no
+// system call and survives the process, but not necessarily a power failure. Each message has at most one mark, for
+// its latest receive.
 type receiveMarks struct {
 	mu   sync.Mutex
 	data []byte // nil if the file could not be created
@@ -34,11 +34,11 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// maxMarks is enough for 160,000 receives a second. Further receives are not marked.
+	// maxMarks is enough for 160,000 receives per second. Further receives are not marked.
 	maxMarks = 32_768
 )
 
-// encode adds the epoch and a checksum to detect stale and partially written marks.
+// encode returns the mark with the epoch and a checksum, which reveal stale and partially written marks.
 func (m *mark) encode(epoch uint32) (text [markSize]byte) {
 	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -78,7 +78,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put marks the latest receive of a message. The queue's lock is held.
+// put marks the latest receive of a message. The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	text := (&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(m.epoch)
 	k.mu.Lock()
@@ -94,7 +94,7 @@ func (k *receiveMarks) put(m *message) {
 		return
 	}
 	copy(k.data[(m.mark-1)*markSize:], text[:])
-	k.clear(before) // only after the new mark exists
+	k.clear(before) // only after the new mark exists, so that the message always has one
 }
 
 func (k *receiveMarks) drop(m *message) {
@@ -107,7 +107,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// The lock is held. Slot 0 means none.
+// clear frees a slot; slot 0 means none. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -139,8 +139,8 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 	return err
 }
 
-// Posting records that the worker is about to post the message of a receipt handle. If the process is killed, a
-// receive with CountAtPost counts only from then on.
+// Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost
+// counts only if Posting was called.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// killed reopens a copy of a broker's files as kill -9 would leave them.
+// killed opens a copy of a broker's files in the state that kill -9 would leave.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -25,8 +25,8 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// Messages received just before a kill count one more receive afterwards. Messages that were waiting, or fetched by a
-// worker but not posted, do not.
+// After a kill, the receive count of messages received just before it includes that receive. Waiting messages, and
+// messages that a worker fetched but did not post, have no additional receive.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -44,7 +44,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 		tests := []struct {
 			name string
 			act  func(t *testing.T, q *Queue)
-			want int // receive count after the kill
+			want int // expected receive count after the kill
 		}{
 			{"waiting", func(*testing.T, *Queue) {}, 1},
 			{"received", func(t *testing.T, q *Queue) { one(t, q) }, 2},
@@ -92,7 +92,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// The message is received up to its maximum receive count, however soon after each receive the process is killed.
+// A message is received up to its maximum receive count, however soon after each receive the process is killed.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {
@@ -122,7 +122,7 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
 				b = killed(t, b)
 			}
-			for range 5 { // fetching alone never dead-letters
+			for range 5 { // messages that are only fetched are never dead-lettered
 				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
 					t.Fatalf("received a fourth time: %+v", got)
 				}
@@ -166,7 +166,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	}
 }
 
-// No marks remain once all receives are stored, deleted or purged.
+// No marks remain once all receives are stored, or their messages deleted or purged.
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -210,7 +210,7 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	}
 }
 
-// Only complete marks of the same epoch count.
+// Only complete marks of the current epoch count.
 func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {
 	t.Parallel()
 	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}

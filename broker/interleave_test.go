@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter blocks the writer: requests wait until release is called.
+// blockWriter makes the writer wait, and all requests with it, until release is called.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -25,7 +25,7 @@ func blockWriter(t *testing.T, b *Broker) (release func()) {
 	}
 }
 
-// If two operations remove the same message concurrently, it is counted once.
+// A message that two operations remove concurrently is counted once.
 func TestConcurrentRemovalsCountOnce(t *testing.T) {
 	t.Parallel()
 	type stage struct {
@@ -39,8 +39,8 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"move":   func(t *testing.T, s stage) { s.b.Move(t.Context(), s.q.Name(), "other"+suffixOf(s.q), []string{s.id}) },
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
-		"expire": nil, // only time does that
-		"show": func(t *testing.T, s stage) { // visible again, and at its maximum receive count
+		"expire": nil, // messages expire only as time passes
+		"show": func(t *testing.T, s stage) { // the message is visible again and has reached its maximum receive count
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
 					`","maxReceiveCount":1}`})
@@ -102,8 +102,8 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication commits acts in one transaction, in order, and calls seen after the commit but before any request
-// is notified.
+// holdPublication commits acts in one transaction, in order. It calls seen after the commit, before any request is
+// notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
@@ -124,7 +124,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	synctest.Wait()
 }
 
-// A committed but unacknowledged message is invisible to readers of rows.
+// Readers of rows do not see a message that is committed but not yet acknowledged.
 func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -178,7 +178,7 @@ func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	})
 }
 
-// A message deleted while the window is read from an earlier snapshot does not return.
+// A message deleted while the window is filled from an earlier snapshot does not return.
 func TestDeletedDuringFill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -213,7 +213,7 @@ func TestDeletedDuringFill(t *testing.T) {
 	}
 }
 
-// Nothing remains of a deleted message.
+// No row remains of a deleted message.
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -223,7 +223,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		q := create(t, b, "work", nil)
 		send(t, q, body("a", "b", "c")...)
 		msgs := take(t, q, 10)
-		time.Sleep(time.Second) // store the receives
+		time.Sleep(time.Second) // wait until the receives are stored
 		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
 		if n, err := b.DeleteMessages(t.Context(), "work", []string{msgs[2].ID}); n != 1 || err != nil {
 			t.Error(n, err)

@@ -17,7 +17,7 @@ type Ledger struct {
 	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts departures by redrive.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
-	// Expired counts messages that exceeded their retention.
+	// Expired counts messages that exceeded their retention period.
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
@@ -31,7 +31,8 @@ type Ledger struct {
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// counters are a queue's ledger, its next free position, and the floor, up to which everything is purged.
+// counters are a queue's ledger, its next free position, and the floor: the position up to which everything is
+// purged.
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
@@ -116,8 +117,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of a queue's oldest message, or 0 if it is empty. A moved message's age starts at its
-// arrival, and a scheduled message's when it becomes visible.
+// OldestAge returns the age of a queue's oldest message, or 0 if the queue is empty. The age of a moved message
+// counts from its arrival, the age of a scheduled message from when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -140,7 +141,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
 			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
 		if err == nil {
-			// Other delayed messages became visible after they, or an older message, were sent.
+			// This also finds other delayed messages. They do not change the result, because they became visible
+			// after they, or an older message, were sent.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		}

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// linearCall is one call of a client.
+// linearCall is one call by a client, with its result.
 type linearCall struct{ act, id string }
 
 type linearMessage struct {
@@ -24,15 +24,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState holds the messages not deleted, in order of sequence number (FIFO) or ID (standard). The canonical form
-// keeps the search short.
+// linearState holds the messages not deleted, in order of sequence number (FIFO) or ID (standard). Equal states have
+// the same form, which keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step reports whether a call can have its result in a state, and returns the next state. On a FIFO queue, messages
-// in flight block later ones and sends take effect in order of sequence numbers.
+// step reports whether a call made in this state can have its result, and returns the next state. On a FIFO queue,
+// messages in flight block later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id
@@ -74,7 +74,7 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	return true, linearState{next, s.last}
 }
 
-// Concurrent calls must have a sequential order that explains their results.
+// For every set of concurrent calls, some sequential order must explain their results.
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -123,7 +123,7 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 		clients.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
 			hour := time.Hour
-			held := map[string]string{} // by message
+			held := map[string]string{} // keyed by message
 			note := func(call linearCall, do func() string) {
 				called := time.Since(began)
 				output := do()

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// logText is a log that can be read concurrently.
+// logText is a log that can be read while it is written.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -45,7 +45,7 @@ func rename(t *testing.T, from, to string) {
 }
 
 // While the open files are not the ones at their paths, sends and administration are refused, and receives and
-// deletes work. Everything works again when the files are back.
+// deletes work. Once the files are back, all calls work again.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,7 +154,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// Close does not touch the files now at the path, and keeps the messages if the directory was only moved or only the
+// Close does not change the files now at the path. It keeps the messages if the directory was only moved, or only the
 // log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()

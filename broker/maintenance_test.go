@@ -46,7 +46,7 @@ func TestTidy(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		// Only the allowed slack remains.
+		// Only the allowed number of free pages remains.
 		if after := size(); after > slackPages*4096+1<<20 || after > before/2 {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
@@ -121,14 +121,14 @@ func TestTidyWhileBusy(t *testing.T) {
 		if pages := integer(`PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
-		// Two a second for five minutes, and until the next step.
+		// Two IDs a second are sent for five minutes, and until the next cleanup step.
 		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}
 	})
 }
 
-// A log that grew unusually long is truncated when it restarts, and the reserve file with it.
+// An unusually long log is truncated when it restarts, and so is the reserve file.
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,9 +1,10 @@
 package broker
 
-// message is a message in the window, in flight or received before. Times are clock readings unless marked as stamps.
+// message is a message in the window, in flight or received before. Times are readings of the broker's clock; stamps
+// are wall-clock times (see stamp).
 type message struct {
 	key    int64
-	origin int64 // key that its ID is derived from
+	origin int64 // key from which the message ID is derived
 	sent   int64 // stamp
 	due    int64 // end of the delay; 0 if not delayed
 	until  int64 // visibility deadline
@@ -16,28 +17,28 @@ type message struct {
 
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
-	unread     int32  // receives that do not count
+	unread     int32  // number of receives that do not count
 	epoch      uint32 // epoch of the store at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
 
 	inFlight bool // hidden by a receive
-	leaving  bool // a request is about to remove it
+	leaving  bool // a request is about to remove the message
 	gone     bool // deleted, moved or expired
 	queued   bool
-	holds    bool // blocks its group
-	stored   bool // has a row in receipts, and perhaps in attempts
+	holds    bool // the message blocks its group
+	stored   bool // the message has a row in receipts, and perhaps in attempts
 	failed   bool
 	dirty    bool   // in the list of receives to store
 	damaged  bool   // fails its checksum; see withhold
 	claimed  bool   // placeholder that reserves a message not in memory
-	unposted bool   // if the process is killed, the latest receive counts only once posted
+	unposted bool   // if the process is killed, the latest receive counts only if the message was posted
 	mark     uint32 // slot in receiveMarks, or 0
 }
 
-// received returns the receive count. count also includes receives that do not count, so that every receive has its
-// own receipt handle.
+// received returns the receive count. Unlike count, it excludes receives that do not count. count includes them so
+// that every receive has its own receipt handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
 // fresh reports whether the message was never received in this queue. Fresh messages can be reread from the store.
@@ -54,8 +55,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt is from the latest receive. The latest one may not have been stored before the
-// process was killed; then a receipt of a later epoch is newer.
+// newest reports whether a receipt is from the latest receive. That receive may not have been stored before the
+// process was killed; a receipt of a later epoch than the stored one is therefore newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -105,13 +106,13 @@ type deliveryOrder interface {
 	// requeue makes a taken message visible again.
 	requeue(m *message)
 	forget(m *message)
-	// withdraw removes a visible message that is about to be in flight.
+	// withdraw removes a visible message that is about to be put in flight.
 	withdraw(m *message)
 	resume(m *message)
-	// take removes messages and returns those that decide delivers, up to the limit. It calls decide once per
-	// message.
+	// take removes messages from the order and returns those that decide delivers, up to the limit. It calls decide
+	// once per message.
 	take(t takeRequest) []*message
-	// reset removes the fresh messages, calling drop for each; they will be added again.
+	// reset removes the fresh messages and calls drop for each; they will be added again.
 	reset(drop func(m *message))
 	size() int
 	// deliverable reports whether take would find a message.
@@ -123,7 +124,7 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly requests messages that were received before, to limit memory.
+	// oldOnly requests only messages that were received before, to limit memory.
 	oldOnly bool
 	// complete means that memory holds all visible messages of the queue.
 	complete bool
@@ -136,5 +137,5 @@ type decision int
 const (
 	deliverIt decision = iota
 	deadLetterIt
-	skipIt // expired; the sweep deletes it
+	skipIt // expired; the sweep deletes the message
 )

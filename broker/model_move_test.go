@@ -12,23 +12,24 @@ import (
 	"tendril/queue"
 )
 
-// modelTask is the expected state of the latest move task. The moves are observed afterwards and checked.
+// modelTask is the expected state of the latest move task. The test first observes which messages moved, then checks
+// them against this state.
 type modelTask struct {
 	handle        string
-	to            string // "" moves each message to its source
+	to            string // "" means that each message moves to its source
 	rate          int
 	status        MoveStatus
-	last          int // last arrival to move
+	last          int // last arrival that the task moves
 	moved, toMove int64
-	began, acted  time.Time // acted is when it last made progress or restarted
-	unknown       bool      // a message had no source
+	began, acted  time.Time // acted is when the task last made progress or restarted
+	unknown       bool      // some message had no source
 	// touched holds FIFO groups with a message that was not always visible.
 	touched map[string]bool
 }
 
 func (k *modelTask) running() bool { return k != nil && k.status == MoveRunning }
 
-// startMove starts a move task, either unlimited or with a rate at which no step coincides with another event.
+// startMove starts a move task, either without a rate or with one whose steps never coincide with another event.
 func (m *model) startMove(t *rapid.T) {
 	k := &modelTask{status: MoveRunning, touched: map[string]bool{}, last: m.arrivals,
 		began: time.Now(), acted: time.Now(),
@@ -79,8 +80,8 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// lookAtMove checks and applies the moves since the last look. killed means that a kill may have lost the latest
-// visibility deadlines.
+// lookAtMove checks the messages moved since the last call and applies the moves to the model. killed means that a
+// kill may have lost the latest visibility deadlines.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -108,7 +109,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	if to == "" {
 		to = modelWork
 	}
-	stay := map[string]bool{} // groups with a remaining message
+	stay := map[string]bool{} // groups that have a remaining message
 	for _, x := range m.in(modelDead) {
 		s, err := m.b.Message(context.Background(), to+m.suffix, x.id)
 		if err != nil {
@@ -136,9 +137,9 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// checkEnd checks that an ended task moved everything it should have.
+// checkEnd checks that a finished task moved every message it should have.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	behind := map[string]bool{} // FIFO: groups with a message that may stay
+	behind := map[string]bool{} // groups with a message that may stay (FIFO)
 	left := false
 	for _, x := range m.in(modelDead) {
 		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {

@@ -18,13 +18,13 @@ type modelTenants struct {
 	// known is false if the set of noisy tenants depends on the order of simultaneous events, or on the broker's
 	// memory.
 	known bool
-	seen  bool // a message of a tenant was seen, so processing time is counted
+	seen  bool // a message with a tenant was seen, so processing time is measured
 	noisy map[string]bool
 	done  []modelFlight
-	row   int // consecutive messages of quiet tenants while a noisy one waited
+	row   int // number of consecutive messages of quiet tenants while a noisy one waited
 }
 
-// modelFlight is a completed flight.
+// modelFlight is a message's time in flight that has ended.
 type modelFlight struct {
 	tenant string
 	at     time.Time
@@ -47,7 +47,7 @@ func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum fl
 	return sum
 }
 
-// ended records flights of one queue that ended simultaneously.
+// ended records flights of one queue that ended at the same time.
 func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	if !f.seen {
 		f.known = f.known && !slices.ContainsFunc(m.in(flights[0].place), func(x *modelled) bool { return x.group != "" })
@@ -65,15 +65,15 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		const sure = 1 + 1e-9
 		switch {
 		case x.group == "":
-		case own > 0.1*all*sure: // in any order of ending
+		case own > 0.1*all*sure: // the result must hold for every order of ending
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // depends on the order of ending
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // the result depends on the order of ending
 			f.known = false
 		}
 	}
 }
 
-// endFlights ends expired flights in order.
+// endFlights ends the flights that have expired, in order.
 func (m *model) endFlights(now time.Time) {
 	end := func(x *modelled) time.Time {
 		if expires := x.sentAt.Add(modelRetention); expires.Before(x.until) {
@@ -103,7 +103,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight counts the messages in flight of a tenant and of the queue.
+// inFlight returns the numbers of messages in flight of a tenant and of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -116,7 +116,7 @@ func (m *model) inFlight(place, tenant string) (own, all int) {
 	return own, all
 }
 
-// beganFlight records that a message was received and hidden.
+// beganFlight records that a message was received and is hidden.
 func (m *model) beganFlight(x *modelled) {
 	f := m.tenants[x.place]
 	if own, all := m.inFlight(x.place, x.group); x.group != "" {
@@ -125,7 +125,7 @@ func (m *model) beganFlight(x *modelled) {
 	}
 }
 
-// beginFair returns the messages that a receive may deliver. Noisy tenants without messages become quiet.
+// beginFair returns the messages that a receive may deliver, and makes noisy tenants without messages quiet.
 func (m *model) beginFair(place string) (visible []*modelled) {
 	f := m.tenants[place]
 	for _, x := range m.in(place) {
@@ -141,8 +141,8 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks the order of a receive: noisy tenants last, except for every tenth message, and among them the
-// tenant with the fewest messages in flight first. waiting are the messages that could be delivered.
+// expectFair checks the order of the received messages. Noisy tenants come last, except in every tenth message, and
+// the noisy tenant with the fewest messages in flight comes first. waiting are the messages that could be delivered.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {
@@ -152,7 +152,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	noisy := func(x *modelled) bool { return f.noisy[x.group] }
 	waiting = slices.DeleteFunc(waiting, func(x *modelled) bool {
 		moved := x.place != place
-		f.known = f.known && !(moved && noisy(x)) // the time of the check is unknown
+		f.known = f.known && !(moved && noisy(x)) // the model does not know when the check ran
 		return moved
 	})
 	given := map[string]int{}
@@ -196,7 +196,7 @@ func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given
 	}
 }
 
-// flood makes a tenant noisy with messages in flight.
+// flood makes a tenant noisy by having many of its messages in flight.
 func (m *model) flood(t *rapid.T) {
 	if m.fifo || rapid.IntRange(0, 3).Draw(t, "not now") > 0 {
 		t.Skip("no flood")

@@ -22,7 +22,7 @@ func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fifo bool
-		tiny bool // limit memory so that most messages are only on disk
+		tiny bool // memory is limited, so that most messages are only on disk
 	}{{"standard", false, false}, {"fifo", true, false}, {"standard-tiny", false, true}, {"fifo-tiny", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +48,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// fastDir is an in-memory directory if available, since the many histories do not test the disk.
+// fastDir returns an in-memory directory if available, since the random histories do not test the disk.
 func fastDir(t interface{ Fatal(...any) }) string {
 	for _, parent := range []string{"/dev/shm", ""} {
 		if dir, err := os.MkdirTemp(parent, "broker"); err == nil {
@@ -69,7 +69,7 @@ const (
 
 var modelPlaces = []string{modelWork, modelDead, modelOther}
 
-// model is the expected contents of the queues.
+// model is the expected content of the queues.
 type model struct {
 	t        *rapid.T
 	b        *Broker
@@ -83,16 +83,16 @@ type model struct {
 	arrivals int
 	ledgers  map[string]*Ledger
 	copies   int
-	turns    map[string]*modelTurn // of FIFO groups with a delivery, by queue and group
+	turns    map[string]*modelTurn // turns of FIFO groups with a delivery, by queue and group
 	given    int
 	task     *modelTask // the latest move task, or nil
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn is the next turn of a FIFO group: behind groups that begin with an arrival up to behind.
+// modelTurn is the next turn of a FIFO group: after the groups whose first message arrived no later than behind.
 type modelTurn struct {
 	behind, given int
-	lastGiven     int // until behind is known
+	lastGiven     int // value of given at the last delivery, until behind is known
 }
 
 type modelled struct {
@@ -102,25 +102,25 @@ type modelled struct {
 	sentAt          time.Time
 	due             time.Time // end of the delay
 	until           time.Time // visibility deadline; zero if not in flight
-	since           time.Time // of the latest receive or change
+	since           time.Time // of the latest receive or visibility change
 	received        time.Time
 	count, base     int
 	handle          string
 	deadAt          time.Time
-	dead            bool // was dead-lettered, so it has a source
-	flightForgotten bool // a kill lost its visibility deadline
+	dead            bool // the message was dead-lettered, so it has a source
+	flightForgotten bool // a kill lost the message's visibility deadline
 	attempts        []string
-	attemptedAt     time.Time // of the latest attempt
+	attemptedAt     time.Time // time of the latest attempt
 }
 
 type modelReceipt struct {
 	handle  string
 	m       *modelled
 	place   string
-	arrival int // of the message; changed by moves
+	arrival int // arrival of the message at that time; moves change it
 }
 
-// there reports whether the message has not moved since the receipt was issued.
+// there reports whether the message is still in the queue in which the receipt was issued.
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
@@ -161,7 +161,7 @@ func (m *model) must(err error) {
 	}
 }
 
-// settle applies the passage of time: flights end, messages expire.
+// settle applies the passage of time: visibility timeouts end and messages expire.
 func (m *model) settle() {
 	now := time.Now()
 	m.endFlights(now)
@@ -173,7 +173,7 @@ func (m *model) settle() {
 			return false
 		}
 		if x.visible(now) {
-			m.tenants[x.place].known = false // it may still be in memory
+			m.tenants[x.place].known = false // the message may still be in memory
 		}
 		m.ledgers[x.place].Expired++
 		x.place = ""
@@ -233,7 +233,7 @@ func (m *model) sendTo(t *rapid.T, place string, out []queue.Outgoing) {
 			if at.After(x.due) {
 				x.due = at
 			}
-			x.sentAt = x.due // its age and retention start then
+			x.sentAt = x.due // the message's age and retention period start then
 		}
 		m.messages = append(m.messages, x)
 		m.ledgers[place].Sent++
@@ -270,7 +270,7 @@ func (m *model) receiveFrom(t *rapid.T, place string, limit int, visibility time
 	}
 }
 
-// gaveOut records a delivery of a group.
+// gaveOut records the delivery of a message of a group.
 func (m *model) gaveOut(place, group string) {
 	turn := m.turns[place+"/"+group]
 	if turn == nil {
@@ -283,7 +283,7 @@ func (m *model) gaveOut(place, group string) {
 
 func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
 
-// expectStandard checks that a receive returned all it could, and applies the broker's dead-lettering.
+// expectStandard checks that a receive returned all messages it could, and applies the broker's dead-lettering.
 func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	good, over := 0, 0
 	for _, x := range m.in(place) {
@@ -338,8 +338,8 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// acceptFIFO checks properties of any receive: each group's messages in order from its first, unless one is in
-// flight.
+// acceptFIFO checks properties that every receive has: a group's messages come in order from its first one, and none
+// come while one is in flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	for _, x := range m.in(place) {
 		if _, err := m.b.Message(context.Background(), modelDead+m.suffix, x.id); err == nil && place == modelWork {
@@ -379,7 +379,7 @@ func (m *model) deliverable(place, group string) (list []*modelled) {
 	return list
 }
 
-// groups returns the groups with deliverable messages by turn.
+// groups returns the groups with deliverable messages, sorted by turn.
 func (m *model) groups(place string) (groups []string) {
 	at := func(group string) (behind, given int) {
 		if turn := m.turns[place+"/"+group]; turn != nil && turn.given > 0 {
@@ -400,7 +400,7 @@ func (m *model) groups(place string) (groups []string) {
 	return groups
 }
 
-// takeTurns assigns turns to unlocked groups and drops empty ones.
+// takeTurns gives unlocked groups their next turn and drops empty groups.
 func (m *model) takeTurns() {
 	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
@@ -513,7 +513,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// sleep lets time pass. While a task moves messages, it checks the task before any other event can happen.
+// sleep lets time pass. While a task moves messages, sleep checks the task before any other event can happen.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -536,7 +536,7 @@ func (m *model) restart(t *rapid.T) {
 	m.lookAtMove(t, false)
 }
 
-// forgetOrder drops the order that the broker loses when it closes.
+// forgetOrder drops the delivery order, which the broker loses when it closes.
 func (m *model) forgetOrder() {
 	clear(m.turns)
 	for place := range m.tenants {
@@ -544,7 +544,7 @@ func (m *model) forgetOrder() {
 	}
 }
 
-// kill reopens a copy of the files. No receive is lost, but the latest ones may be visible at once.
+// kill reopens a copy of the files. No receive is lost, but recently received messages may be visible at once.
 func (m *model) kill(t *rapid.T) {
 	synctest.Wait()
 	m.copies++
@@ -560,7 +560,7 @@ func (m *model) kill(t *rapid.T) {
 	}
 }
 
-// forget applies the losses of a kill.
+// forget removes from the model what a kill loses.
 func (m *model) forget(t *rapid.T, x *modelled) {
 	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
 	m.must(err)
@@ -583,7 +583,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt records a failed attempt of a received message, wherever it is now.
+// attempt records a failed attempt for a received message, in whichever queue it is now.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -595,7 +595,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans checks attempts against messages after purges are cleaned up.
+// checkNoOrphans compares attempts with messages once purged messages are cleaned up.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -619,7 +619,7 @@ func (m *model) purge(t *rapid.T) {
 	}
 }
 
-// some draws a few messages of a queue.
+// some draws a few random messages of a queue.
 func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) {
 	for _, x := range m.in(place) {
 		if rapid.Bool().Draw(t, "take "+x.body) {
@@ -649,7 +649,7 @@ func (m *model) redrive(t *rapid.T) {
 func (m *model) moved(x *modelled, to string, at time.Time) {
 	m.arrivals++
 	x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = to, x.count, at, m.arrivals, time.Time{}, ""
-	x.due, x.deadAt = time.Time{}, time.Time{} // no longer a dead letter
+	x.due, x.deadAt = time.Time{}, time.Time{} // the message is no longer a dead letter
 	m.ledgers[modelDead].MovedOut++
 	m.ledgers[to].MovedIn++
 }

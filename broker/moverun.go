@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// moveRows is the maximum number of messages per transaction. Tasks with a rate move the messages due in
-	// movePause.
+	// moveRows is the maximum number of messages per transaction. A task with a rate moves the messages that are due
+	// at intervals of movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
 	moveRetry = time.Second
 )
 
-// mover goes through a source's messages once, oldest first. After a restart it starts over and finds the remaining
-// messages.
+// mover goes through the messages of a task's source queue once, oldest first. After a restart it starts again at the
+// oldest remaining message.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	meant  condition
 	cursor int64
-	behind map[string]bool // FIFO: groups with a message that stays, so that later ones stay too
+	behind map[string]bool // groups with a message that stays, whose later messages stay too (FIFO)
 	// unknown means that messages stayed because they have no source queue.
 	unknown bool
 }
@@ -68,12 +68,12 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target is
-// missing.
+// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target
+// queue is missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
-	m.cursor = max(m.cursor, t.source.index.low()) // purged rows may still exist
+	m.cursor = max(m.cursor, t.source.index.low()) // purged rows may still be stored
 	t.source.mu.Unlock()
 	var rows []*record
 	var last int64
@@ -86,7 +86,7 @@ func (m *mover) step() (n int, err error) {
 	}
 
 	if last == 0 && len(rows) > 0 {
-		last = t.high // nothing follows them
+		last = t.high // no matching messages follow
 	}
 
 	if last == 0 {
@@ -145,7 +145,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves or deletes rows in one transaction. A nil target means each one's source.
+// move moves or deletes rows in one transaction. If target is nil, each message returns to its source queue.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil

@@ -18,7 +18,7 @@ import (
 // MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// The statuses of a move task. The CANCELLING of SQS is missing because cancelling takes effect at once.
+// The statuses of a move task. SQS's CANCELLING is missing because cancelling takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -30,7 +30,7 @@ const (
 type MoveRequest struct {
 	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete deletes the messages instead; Destination must be empty.
+	// Delete deletes the messages instead of moving them; Destination must then be empty.
 	Delete bool
 	// Rate is the maximum number of messages moved per second, 1 to 500; 0 means unlimited.
 	Rate   int
@@ -43,10 +43,10 @@ type MoveTask struct {
 	// Handle is the TaskHandle of the SQS API. Listings include it only while the task is running.
 	Handle string
 	Status MoveStatus
-	// Moved counts the messages moved so far. ToMove is the number of visible messages at the start or, with a
-	// filter, of matches if they could be counted in time.
+	// Moved counts the messages moved so far. ToMove is the number of visible messages when the task started. With a
+	// filter, it is the number of matching messages, if they could be counted in time.
 	Moved, ToMove int64
-	// FailureReason is the query code of the error that ended a failed task; else "".
+	// FailureReason is the Query-protocol code of the error that ended a failed task; otherwise "".
 	FailureReason string
 	// StartedAt has millisecond precision.
 	StartedAt time.Time
@@ -54,9 +54,9 @@ type MoveTask struct {
 
 const (
 	maxMoveRate  = 500 // messages per second (SQS)
-	maxMoveTasks = 10  // remembered per source (the most that SQS lists)
+	maxMoveTasks = 10  // tasks kept per source queue, the most that SQS lists
 
-	// countToMove limits the time for counting the matches of a filter.
+	// countToMove is the time limit for counting the messages that match a filter.
 	countToMove = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
@@ -68,15 +68,15 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is a running or finished task. Its row is updated by the transactions that move its messages, so the count
+// moveTask is a running or finished task. Its row is updated in the transactions that move its messages, so the count
 // is correct after a crash.
 type moveTask struct {
 	source *liveQueue
-	high   int64 // the last key to move: later messages stay
+	high   int64 // the last key to move; messages with larger keys stay
 	id     string
 	ended  chan struct{}
 
-	// The lock of moveTasks guards the rest.
+	// The fields below are guarded by the lock of moveTasks.
 	MoveTask
 	started bool
 }
@@ -89,15 +89,17 @@ type moveHandle struct {
 // ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another task of the source queue is running")
 
-// errMoveRunning has the code and text recorded from SQS; the AWS documentation names UnsupportedOperation.
+// errMoveRunning has the code and text that SQS returned in a recording; the AWS documentation names
+// UnsupportedOperation instead.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// It moves the currently visible messages as [Broker.Move] does, and resumes after a restart. Errors:
-// ResourceNotFound for a missing queue; InvalidParameterValue for a bad rate, a source that is not a dead-letter
-// queue, a destination of the other type, and, wrapping [ErrMoveRunning], if the source has a running task.
+// The task moves the messages visible at the start as [Broker.Move] does, and resumes after a restart. StartMoveTask
+// returns ResourceNotFound for a missing queue. It returns InvalidParameterValue for an invalid rate, a source that
+// is not a dead-letter queue, a destination of the other queue type and, wrapping [ErrMoveRunning], a source that
+// already has a running task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -161,8 +163,8 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	return nil
 }
 
-// CancelMoveTask ends a running task and returns the number of messages moved, which stay at the destination. Errors:
-// InvalidParameterValue for an invalid handle, ResourceNotFound if the task is unknown or has ended.
+// CancelMoveTask ends a running task and returns the number of messages already moved, which stay at the destination.
+// It returns InvalidParameterValue for an invalid handle, and ResourceNotFound if the task is unknown or has ended.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
@@ -187,8 +189,8 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	return b.moves.snapshot(t).Moved, nil
 }
 
-// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of the source queue with an ARN, most recent first, or
-// ResourceNotFound.
+// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of a source queue, given by its ARN, most recent first. It
+// returns ResourceNotFound if the queue does not exist.
 func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
@@ -261,7 +263,7 @@ func (l *moveTasks) forget(source int64) {
 	delete(l.bySource, source)
 }
 
-// The lock of moveTasks is held.
+// The caller must hold the lock of moveTasks.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
 		t.Status, t.FailureReason = status, reason

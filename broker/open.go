@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir, creating it with mode 0700 if missing. It returns an error wrapping [ErrInUse] if
-// another process uses dir, and one wrapping [ErrUnsafe] if another user can write to it.
+// Open opens the queues in dir, creating dir with mode 0700 if it is missing. Open returns an error wrapping
+// [ErrInUse] if another process uses dir, and one wrapping [ErrUnsafe] if another user can write to dir.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts an
+// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts a new
 // epoch.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
@@ -138,7 +138,7 @@ func (b *Broker) Close() error {
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.checkFiles(); lost != nil {
-		// Leave the store open until the process exits: closing it would remove the log at that path, which may
+		// Leave the store open until the process exits: closing it would remove the log at its path, which may now
 		// belong to another broker. Checkpoint in case the directory was only moved.
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
@@ -150,8 +150,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns how the data directory differs from the one opened (removed, moved, unmounted or replaced), or nil.
-// Sends are refused while it is lost.
+// Lost returns nil while the data directory is the one that was opened, else an error with the difference: the
+// directory was removed, moved, unmounted or replaced. Sends are refused while the directory is lost.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -162,7 +162,8 @@ func (b *Broker) Lost() error {
 // ARN returns the Amazon Resource Name of a queue of this broker.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// load reads only the counters, received messages and pending delays, so it takes the same time at any depth.
+// load reads only the counters, received messages and pending delays, so its duration does not depend on the number
+// of messages.
 func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -181,7 +182,7 @@ func (b *Broker) load(c *conn) error {
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
-// readQueues creates the stored queues without their messages. deleted is the sum of the deleted queues' counters.
+// readQueues reads the stored queues without their messages. deleted is the sum of the deleted queues' counters.
 func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
 	if err != nil {
@@ -209,7 +210,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
 
-	d.attributes = canonicalAttributes(d.attributes) // earlier versions stored them as given
+	d.attributes = canonicalAttributes(d.attributes) // earlier versions did not store them in canonical form
 	b.opts.relocateRedrivePolicy(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {

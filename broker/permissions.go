@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxPolicy           = 8192 // bytes (SQS: 8 KiB)
+	maxPolicy           = 8192 // in bytes (SQS: 8 KiB)
 	maxPermittedActions = 7    // actions per permission
 	maxPermissionLabel  = 80
 	policyVersion       = "2008-10-17"
@@ -18,29 +18,30 @@ const (
 	policyActionsPrefix = "SQS:"
 )
 
-// grantable are the actions that a permission may allow. An action on a message includes its batch form. Read-only.
+// grantable lists the actions that a permission may allow. Permission for an action on a message includes its batch
+// form. Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
 type policyDocument struct {
 	Version   string
 	ID        string            `json:"Id,omitempty"`
-	Statement []json.RawMessage // policyStatements, or statements written by hand
+	Statement []json.RawMessage // each a policyStatement, or a hand-written statement
 }
 
 // policyStatement is the statement that AddPermission adds, as in SQS.
 type policyStatement struct {
 	Sid       string
 	Effect    string
-	Principal struct{ AWS any } // a string, or a list if more than one
+	Principal struct{ AWS any } // a string for one account, a list for several
 	Action    any
 	Resource  string
 }
 
-// AddPermission adds a statement to a queue's Policy that allows accounts (12 digits each) the actions, such as
-// "SendMessage", or "*" for all grantable ones. label is its Sid: 1 to 80 letters, digits, hyphens and underscores.
-// Errors: OverLimit for more than seven actions or a policy over 8,192 bytes, else InvalidParameterValue. Callers
-// evaluate the policy, with [Broker.Policy].
+// AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the actions,
+// such as "SendMessage", or "*" for all grantable ones. label becomes the statement's Sid: 1 to 80 letters, digits,
+// hyphens and underscores. AddPermission returns OverLimit for more than seven actions or a policy over 8,192 bytes,
+// and InvalidParameterValue for other invalid input. Callers evaluate the policy, with [Broker.Policy].
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -67,8 +68,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes a statement from a queue's Policy, and the attribute with its last statement. It returns
-// InvalidParameterValue if there is no such statement.
+// RemovePermission removes a statement from a queue's Policy. If it was the last statement, it removes the attribute
+// too. It returns InvalidParameterValue if there is no such statement.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
@@ -132,7 +133,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// parsePolicy accepts a single statement instead of a list, since policies may be written by hand.
+// parsePolicy also accepts a single statement instead of a list, since policies may be hand-written.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string

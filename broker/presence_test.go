@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// An existing database is not replaced by an empty one, and no file is changed.
+// A missing database is not replaced by an empty one, and no file is changed.
 func TestMissingDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const restore = "tendril restore BACKUP --"
@@ -29,7 +29,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		used   bool
 		change func(dir string) error
-		want   []string // parts of the error; empty if it starts
+		want   []string // parts of the error; empty if the broker starts
 	}{
 		"a new directory":          {false, func(string) error { return nil }, nil},
 		"without embedded queues":  {false, write("console.token", "secret"), nil},
@@ -80,7 +80,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// After a kill the first messages may be only in the log.
+// After a kill the first messages may be only in the write-ahead log.
 func TestLostLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

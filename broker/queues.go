@@ -13,22 +13,22 @@ import (
 	"tendril/queue"
 )
 
-// Waiting times required by SQS.
+// Waits that SQS requires.
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second
 )
 
 type catalog struct {
-	admin chan struct{} // holds a token during administration
+	admin chan struct{} // holds a token while an administrative call runs
 
-	// moving makes a move between queues atomic for TotalLedger.
+	// moving makes moves between queues atomic for TotalLedger.
 	moving  sync.Mutex
 	deleted *liveQueue // its counters are the sum of the deleted queues
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
-	deletedAt map[string]int64 // stamps of deletions
+	deletedAt map[string]int64 // stamps of the deletions
 }
 
 func newCatalog() catalog {
@@ -64,7 +64,7 @@ func (c *catalog) remove(q *liveQueue) {
 	delete(c.byName, q.name)
 }
 
-// begin waits for other administration to finish and blocks it until end is called.
+// begin waits for other administrative calls to finish and blocks new ones until end is called.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *Broker) begin(ctx context.Context) error {
 
 func (c *catalog) end() { <-c.admin }
 
-// administer calls f with a queue, exclusive of other administration.
+// administer calls f with a queue while no other administrative call runs.
 func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -104,10 +104,10 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	return q
 }
 
-// Queue returns the queue with a name.
+// Queue returns the queue with the given name, whether or not it exists.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
-// Queue is one queue of a broker, which need not exist yet.
+// Queue is a queue of a broker. It need not exist yet.
 type Queue struct {
 	b    *Broker
 	name string
@@ -116,7 +116,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// live returns the queue for a call with n entries; n is not checked if 0.
+// live returns the queue for a call with n entries. It does not check n if n is 0.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -129,14 +129,14 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 }
 
 // CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists, CreateQueue succeeds if
-// every given attribute has its current value, else it returns QueueNameExists. More than 10,000 queues are an
-// OverLimit.
+// every given attribute has its current value; otherwise it returns QueueNameExists. A broker has at most 10,000
+// queues; CreateQueue returns OverLimit for more.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless it exists, whatever its attributes. It skips the wait that SQS requires after a
-// deletion.
+// EnsureQueue creates a queue unless it exists, whatever its attributes. It does not wait after a deletion as SQS
+// requires.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -208,7 +208,7 @@ func toJSON(m map[string]string) string {
 	if m == nil {
 		return "{}"
 	}
-	text, _ := json.Marshal(m) // a map of strings always encodes
+	text, _ := json.Marshal(m) // encoding a map of strings never fails
 	return string(text)
 }
 
@@ -256,7 +256,8 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	})
 }
 
-// deleteQueue adds the queue's counters to the sum of deleted queues. Its messages are removed later in small steps.
+// deleteQueue deletes a queue's row and adds its counters to the sum of deleted queues. The messages are removed
+// later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
@@ -275,7 +276,8 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 // toGarbage schedules the removal of messages with low < key <= high.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue removes all messages of a queue, even delayed and in flight, in constant time, and returns their number.
+// PurgeQueue removes all messages of a queue, including delayed and in-flight ones, in constant time, and returns
+// their number.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -299,7 +301,7 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 }
 
 func (t *tx) purge(q *liveQueue, now int64) error {
-	err := t.flushRows() // earlier deletes are not part of the purge
+	err := t.flushRows() // messages deleted earlier do not count as purged
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
 	k.purged += k.live()
@@ -310,7 +312,8 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	return err
 }
 
-// Newest returns the position of the newest message sent or moved to a queue, or 0. Positions increase by one.
+// Newest returns the position of the newest message sent or moved to a queue, or 0 if there has been none. Positions
+// increase by one.
 func (b *Broker) Newest(name string) (int64, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -369,7 +372,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the names of the queues whose redrive policy targets name, sorted.
+// DeadLetterSources returns the names of the queues whose redrive policy targets the queue called name, sorted.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

@@ -2,5 +2,5 @@
 
 package broker
 
-// The race detector makes SQLite, translated to Go, ten times slower, so tests repeat less.
+// Under the race detector SQLite, translated to Go, is ten times slower, so tests repeat less often.
 const underRace = true

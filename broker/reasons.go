@@ -19,18 +19,18 @@ type ReasonGroup struct {
 	// customer #". It is "" for messages without attempts.
 	Reason string
 	Count  int
-	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed. They
-	// are zero for messages never attempted.
+	// First and Last are the times when the oldest and newest message were dead-lettered or, in other queues, last
+	// failed. They are zero for messages without attempts.
 	First, Last time.Time
 	// Hours counts messages by the hour of their failure. The last element is the current hour.
 	Hours [24]int
 }
 
-// maxReasons is the number of groups returned, largest first.
+// maxReasons is the maximum number of groups returned.
 const maxReasons = 1000
 
-// DeadLetterReasons groups a queue's messages by the reason of their last failure, largest group first, up to 1,000
-// groups. It is fast for any number of messages.
+// DeadLetterReasons groups a queue's messages by the reason of their last failure. It returns up to 1,000 groups,
+// largest first, and is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -138,7 +138,8 @@ func (t *tx) flushReasons() (err error) {
 
 const maxReason = 200
 
-// failureReason returns the group of an attempt. Replacing numbers and IDs puts similar failures into one group.
+// failureReason returns the reason that an attempt is grouped by. Similar failures get the same reason because it has
+// no numbers and IDs.
 func failureReason(a *Attempt) string {
 	said := withoutIDs(headline(a.Answer))
 	text := withoutIDs(a.Reason) + " " + said
@@ -177,7 +178,7 @@ func errorText(object map[string]any) string {
 	return ""
 }
 
-// withoutIDs replaces numbers by # and IDs by *.
+// withoutIDs replaces numbers with # and IDs with *.
 func withoutIDs(text string) string {
 	var out strings.Builder
 	for text != "" {

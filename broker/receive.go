@@ -9,7 +9,7 @@ import (
 )
 
 // Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. If ctx is
-// done, the wait ends without taking messages.
+// done, it stops waiting and takes no messages.
 //
 // Messages that exceeded the maximum receive count are first moved to the dead-letter queue, durably. Damaged
 // messages are logged and skipped.
@@ -40,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether anything has received from a queue since the broker was opened.
+// Received reports whether a queue has been received from since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -69,7 +69,7 @@ type receive struct {
 	stop       <-chan struct{}
 	attempt    string
 	room       queue.Room // nil if memory is not limited
-	unposted   bool       // CountAtPost
+	unposted   bool       // ReceiveRequest.CountAtPost
 
 	result receiveResult
 }
@@ -117,13 +117,13 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 // receiveResult is the result of one look at the queue: messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64 // bytes of attributes and bodies, excluding a repeated receive
+	taken    int64 // bytes of attributes and bodies; a repeated receive does not count
 	usedUp   []*message
 	filling  *fill
 	waiter   *waiter
 }
 
-// receivedMessage is a copy of a message's state, which may change once the lock is released.
+// receivedMessage is a copy of a message's state. The original may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -133,7 +133,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait waits until looking again is worthwhile; more is false if the receive should end.
+// wait waits until it is worth looking at the queue again. It returns false if the receive should end.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -165,7 +165,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom first reserves memory for the contents, which are read later.
+// lookWithinRoom reserves memory for the contents before it takes messages; the contents are read later.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -214,7 +214,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// The lock is held.
+// take takes visible messages, up to the limits of the request and the queue. The caller must hold the queue's lock.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -274,7 +274,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// The lock is held.
+// start marks a message as received and returns a copy of its state. The caller must hold the queue's lock.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

@@ -17,8 +17,8 @@ type testRoom struct {
 func (r *testRoom) Acquire(context.Context) error { return r.err }
 func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
-// A receive returns fewer messages and keeps memory only for these, even after a restart. Without memory it returns
-// nothing.
+// With limited memory a receive returns fewer messages and keeps memory only for these, even after a restart. Without
+// memory it returns no messages.
 func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// storeAfter is the time in flight after which a receive is stored. Most messages are deleted sooner and cost no
-// write. If the process is killed first, the receive counts through its mark, and the message is visible at once.
+// storeAfter is the time in flight after which a receive is stored. Most messages are deleted sooner, and their
+// receives cost no write. If the process is killed before that, the mark still counts the receive, but the message
+// becomes visible at once.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is the delay before receives are stored again after a failed write.
+// storeAgainAfter is the delay before a failed write of receives is retried.
 const storeAgainAfter = time.Second
 
 type unstoredReceives struct {
@@ -17,7 +18,7 @@ type unstoredReceives struct {
 	alarm    alarm
 }
 
-// storeReceive schedules storing a message's receive or visibility. The lock is held.
+// storeReceive schedules the write of a message's receive or visibility timeout. The caller must hold the lock.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -29,7 +30,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// A visibility of 0 makes the message visible. The lock is held.
+// changeVisibility sets a message's visibility timeout; 0 makes the message visible. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	if m.until = now + int64(visibility); visibility == 0 {
 		q.index.endFlight(m)
@@ -55,8 +56,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to a clock reading. Receives that the writer rejects stay listed. The lock
-// is held.
+// submitReceives submits the receives up to a clock reading. Receives that the writer rejects stay in the list. The
+// caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -84,12 +85,12 @@ func (q *liveQueue) submitReceives(last int64) error {
 	return err
 }
 
-// receiptRow is a row of receipts in the order of receiptColumns.
+// receiptRow is a row of the receipts table in the order of receiptColumns.
 type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// The lock is held.
+// receiptRow returns the row to store for a received message. The caller must hold the queue's lock.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {

@@ -9,14 +9,14 @@ import (
 
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
-		return err // opening would create an empty store at the path
+		return err // opening a missing file would create an empty store at the path
 	}
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
 		return err
 	}
 
-	// A damaged file may accept this write and reject the next.
+	// Check the whole file: a damaged file may accept this write and reject the next.
 	if isCorrupt(b.writer.failed()) {
 		err = s.write.check("quick_check")
 	}
@@ -30,7 +30,7 @@ func (b *Broker) restore() error {
 	}
 
 	if err != nil {
-		_ = s.close() // the first error is more useful
+		_ = s.close() // ignore the error: the first one is more useful
 		return explain(filepath.Join(b.dir, databaseName), err)
 	}
 
@@ -63,7 +63,7 @@ func (b *Broker) reconcile(c *conn) error {
 
 	for _, q := range b.queues.all() {
 		if now := stored[q.index.number]; now == nil {
-			// The failed transaction did delete it.
+			// The failed transaction did delete the queue.
 			q.delete()
 			b.queues.remove(q)
 		} else if err := q.reconcile(c, now); err != nil {
@@ -81,7 +81,8 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile synchronizes a queue with the store, in which the failed transaction may have committed or not.
+// reconcile brings a queue in memory in line with the store. The failed transaction may or may not have been
+// committed.
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +106,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 		if err != nil {
 			return err
 		}
-		if !found { // the failed transaction did remove it
+		if !found { // the failed transaction did remove the message
 			q.index.remove(m)
 		}
 	}
@@ -122,7 +123,7 @@ func (b *Broker) resumeQueues() {
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
-			q.sweepNow() // also schedules the next sweep
+			q.sweepNow() // the sweep also schedules the next one
 		}
 		q.mu.Unlock()
 	}

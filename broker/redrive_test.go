@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// A redriven message is no longer a dead letter and counts attempts from one, but keeps its receive count.
+// A redriven message is no longer a dead letter. It counts attempts from one, but keeps its receive count.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

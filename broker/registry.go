@@ -11,17 +11,17 @@ import (
 )
 
 // Registry stores the state that instances sharing this broker agree on: the leader, scheduled runs and paused tasks.
-// It is a registry.QueueStore in the queues' database, so that a run and its message are one transaction. Writes are
-// durable.
+// It is a registry.QueueStore in the queues' database, so that a run and its message are written in one transaction.
+// Writes are durable.
 type Registry struct{ b *Broker }
 
 // Registry returns the registry in the broker's database.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
-	// runRetention exceeds the time that any instance looks back for missed runs.
+	// runRetention is longer than any instance looks back for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// runSweep is the number of expired runs that each new run deletes at most.
+	// runSweep is the maximum number of expired runs that each new run deletes.
 	runSweep = 64
 )
 
@@ -64,7 +64,7 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
 	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
-		return nil, err // the writer may still be running: w must not be read
+		return nil, err // the writer may still be running, so w must not be read
 	}
 	return w.stored, nil
 }
@@ -97,8 +97,8 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
-	what    string   // describes the changes in refusals
-	sending *sending // nil without a message; else the first change is its run
+	what    string   // describes the changes in error messages
+	sending *sending // nil if the change has no message; otherwise the first change is the message's run
 
 	stored   []registry.Record
 	conflict bool
@@ -155,7 +155,7 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// checkFence rejects a change by an instance whose term has ended.
+// checkFence returns a refusal if the term of the instance making the change has ended.
 func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
 	if fence == (registry.Fence{}) {
 		return nil, nil
@@ -234,7 +234,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix returns the prefix of an environment's tasks. The key is "" for all environments.
+// pausePrefix returns the key prefix of an environment's paused tasks. The key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// onEachType runs a test on a standard and a FIFO queue in virtual time.
+// onEachType runs a test on a standard and on a FIFO queue, in virtual time.
 func onEachType(t *testing.T, do func(t *testing.T, dir, name string, attributes map[string]string)) {
 	t.Run("standard", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { do(t, t.TempDir(), "work", nil) })
@@ -112,7 +112,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		if len(got) != 1 || got[0].ID != sent[0].ID {
 			t.Fatal(texts(got))
 		}
-		time.Sleep(time.Minute) // expire the visibility timeout
+		time.Sleep(time.Minute) // wait until the visibility timeout expires
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		b = reopen(t, b, dir)
 		q = b.Queue(name)
-		want := 1 // the other message, unless it waits behind the hidden one of its FIFO group
+		want := 1 // receives the other message, unless that waits behind the hidden one of its FIFO group
 		if attributes != nil {
 			want = 0
 		}
@@ -154,7 +154,7 @@ func TestRescheduledMessageIsNotReceived(t *testing.T) {
 		q := create(t, openDir(t, dir, nil), name, attributes)
 		send(t, q, outgoing("a")...)
 		id := one(t, q).ID
-		time.Sleep(time.Minute) // expire the visibility timeout
+		time.Sleep(time.Minute) // wait until the visibility timeout expires
 		if err := q.Reschedule(t.Context(), id, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestReplaceMessage(t *testing.T) {
 	})
 }
 
-// The replacement is dropped as a FIFO duplicate.
+// The FIFO queue drops the replacement as a duplicate.
 func TestReplaceByADuplicateKeepsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

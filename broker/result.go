@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// deliver loads the contents and returns the messages. After an error they return to the queue.
+// deliver loads the contents and returns the messages. If that fails, the messages return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -57,9 +57,9 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message converts a row, without the fields that only a receive knows.
+// message converts a row to a message, without the fields that only a receive can set.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
-	attributes, _ := decodeAttributes(r.attributes) // a damaged row may have only some of them
+	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some of them
 	m := queue.Message{
 		ID: q.broker.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
@@ -94,8 +94,9 @@ func (r *receive) forget(m *message) {
 
 const attemptWindow = 5 * time.Minute
 
-// repeats holds the repeatable receives of a FIFO queue by attempt ID. The same ID within five minutes returns the
-// same messages and receipt handles and restarts their visibility timeout, unless one of them has changed since.
+// repeats holds the repeatable receives of a FIFO queue by attempt ID. A receive with the same ID within five minutes
+// returns the same messages and receipt handles and restarts their visibility timeout, unless one of the messages has
+// changed since.
 type repeats map[string]*repeatable
 
 type repeatable struct {
@@ -103,7 +104,7 @@ type repeatable struct {
 	messages []receivedMessage
 }
 
-// repeat returns the messages of a known attempt ID, or nil. The lock is held.
+// repeat returns the messages of an earlier receive with the same attempt ID, or nil. The caller must hold the lock.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
 	a, now := q.repeats[r.attempt], q.broker.clock.now()

@@ -2,19 +2,19 @@ package broker
 
 import "time"
 
-// sweepRows and sweepWalk limit the messages that a sweep expires and the rows it reads.
+// sweepRows and sweepWalk are the maximum numbers of messages that a sweep expires and of rows that it reads.
 const (
 	sweepRows = 500
 	sweepWalk = 5_000
 )
 
 type retention struct {
-	sweptTo  int64 // used by the writer: all messages up to this key were moved here or are scheduled
+	sweptTo  int64 // used by the writer: all messages with keys up to this one were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // for the next sweep; set by stamp
+	alarm    alarm // rings at the next sweep; set takes stamps
 }
 
-// watchRetention schedules a sweep for a message sent at a stamp. The lock is held.
+// watchRetention schedules a sweep for a message with a sent stamp. The caller must hold the lock.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -37,10 +37,10 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep removes messages past their retention, anywhere in the queue.
+// sweep removes messages past their retention period, anywhere in the queue.
 //
-// Fresh messages sent before the queue's cutoff belong to the sweep, and receives skip them. Messages that were
-// received before are marked as leaving.
+// Fresh messages sent before the queue's cutoff are left to the sweep, and receives skip them. The sweep marks
+// messages that were received before as leaving.
 type sweep struct {
 	q       *liveQueue
 	cutoff  int64
@@ -52,7 +52,7 @@ type sweep struct {
 type sweptRow struct {
 	key, due int64
 	m        *message
-	moved    bool // it came from another queue
+	moved    bool // the message came from another queue
 }
 
 func (s *sweep) apply(t *tx) error {
@@ -91,7 +91,8 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages that were sent here and are not scheduled. They are in order of their sent time.
+// findOwn finds expired messages that were sent to this queue and are not scheduled. Their keys are in order of their
+// sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -100,7 +101,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		seen++
 		switch {
 		case ended:
-		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // left to findMoved or findScheduled
+		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // findMoved or findScheduled handles these
 			if len(s.rows) == 0 {
 				walked = row.int(0)
 			}
@@ -134,8 +135,8 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	return err
 }
 
-// findScheduled finds expired scheduled messages. It considers all delayed messages for the next sweep, which may
-// therefore run too early.
+// findScheduled finds expired scheduled messages. It schedules the next sweep for any delayed message, so that sweep
+// may run too early.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -154,7 +155,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold marks messages that are in memory and skips those that another request is removing.
+// hold marks messages that are in memory as leaving, and skips those that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The start of a task from an earlier version's file is unknown until its schedule changes.
+// For a task in an earlier version's file, the start is unknown until the task's schedule changes.
 func TestTasksOfAnEarlierVersionHaveNoStart(t *testing.T) {
 	t.Parallel()
 	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -40,7 +40,7 @@ func BenchmarkDepth(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		left := int(ledger.Visible) // received messages that were not deleted are hidden
+		left := int(ledger.Visible) // messages received before the kill and not deleted are hidden
 		start = time.Now()
 		consume(b, q, left, 16, nil)
 		b.ReportMetric(float64(left)/time.Since(start).Seconds(), "drain-msg/s")
@@ -60,7 +60,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// breadth is the number of queues or groups: TENDRIL_BENCH_BREADTH, or 10,000.
+// breadth returns the number of queues or groups: TENDRIL_BENCH_BREADTH, or 10,000.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -68,7 +68,7 @@ func breadth() int {
 	return 10_000
 }
 
-// inParallel calls f with 0 to n-1 from 16 goroutines.
+// inParallel calls f with the numbers 0 to n-1, from 16 goroutines.
 func inParallel(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	const callers = 16
@@ -89,8 +89,8 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// BenchmarkQueues measures many queues of 20 messages compared with a hundredth of them: memory, creation, durable
-// sends, receives, and reopening after kill -9.
+// BenchmarkQueues compares many queues of 20 messages with a hundredth as many: memory, creation, durable sends,
+// receives, and reopening after kill -9.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -138,7 +138,7 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives with unlocked groups, receives
+// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives with no locked groups, receives
 // with nine of ten groups locked, and draining.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
@@ -150,7 +150,7 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// manyGroups measures a FIFO queue with the same number of messages for any number of groups.
+// manyGroups measures a FIFO queue whose number of messages is the same for any number of groups.
 func manyGroups(b *testing.B, groups int) {
 	ctx := context.Background()
 	br := openBench(b)
@@ -180,7 +180,7 @@ func manyGroups(b *testing.B, groups int) {
 	}
 	var free, locked []time.Duration
 	var held []string
-	for range groups * 9 / 10 { // each locks one group
+	for range groups * 9 / 10 { // each message locks one group
 		held = append(held, one(&free)...)
 	}
 	for range 200 {

@@ -20,19 +20,19 @@ import (
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// runOf returns the run of a task n hours after runTime.
+// runOf returns the run of a task that is due n hours after runTime.
 func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
 	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// enqueueRun enqueues a run in a term of the lease "tasks"; term 0 means no lease.
+// enqueueRun enqueues a run in a term of the lease "tasks". Term 0 means without a lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
 
-// lastRun returns the time up to which a task's runs are accounted for.
+// lastRun returns the time up to which a task's runs are enqueued or skipped.
 func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
 	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
@@ -55,7 +55,7 @@ func holdLease(t testing.TB, b *Broker, version string, term int64, released boo
 	}
 }
 
-// runRows returns message IDs by run ID.
+// runRows returns the message IDs of the recorded runs, by run ID.
 func runRows(t testing.TB, b *Broker) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -94,7 +94,7 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The run is not enqueued again although its message is gone.
+			// The run is not enqueued again, although its message is gone.
 			again, err := enqueueRun(t.Context(), b, 0, run)
 			if !again.Already || err != nil || again.Sent != first {
 				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
@@ -106,7 +106,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// A run whose message is a FIFO duplicate is recorded with the original message.
+// If a run's message is a FIFO duplicate, the run is recorded with the original message.
 func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -214,7 +214,7 @@ func TestEnqueueRefusals(t *testing.T) {
 	}
 }
 
-// If many enqueue the same run at once, all get the same message, even within one transaction.
+// If many callers enqueue the same run at once, all get the same message, even within one transaction.
 func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -247,7 +247,7 @@ func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	}
 }
 
-// A run is not recorded if its queue was deleted before the commit.
+// A run whose queue is deleted before the commit is not recorded.
 func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -287,7 +287,7 @@ func TestRegistryIsSynced(t *testing.T) {
 			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
 			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
-			for _, m := range take(t, q, 10) { // an unsynced commit in between
+			for _, m := range take(t, q, 10) { // commit once without a sync in between
 				remove(t, q, m.ReceiptHandle)
 			}
 			before := fs.Syncs(walName)
@@ -298,8 +298,8 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// Whichever file operation fails, a run is recorded exactly if its message is stored, and repeating it leaves one of
-// each.
+// Whichever file operation fails, a run is recorded if and only if its message is stored, and after a retry there is
+// one of each.
 func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
@@ -324,8 +324,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce makes the n-th file operation after opening fail. It reports whether there were that many, and whether
-// a run failed.
+// enqueueOnce makes the n-th file operation after opening fail. It reports whether there were that many operations,
+// and whether a run failed.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +349,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 			refused = run(i) != nil || refused
 		}
 		fs.SetFail(nil)
-		time.Sleep(time.Minute) // recovery
+		time.Sleep(time.Minute) // wait for the recovery
 		compareRuns(t, b)
 		for i := range 3 {
 			if err := run(i); err != nil {
@@ -367,7 +367,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// compareRuns compares recorded runs with messages, which have the run's ID as body.
+// compareRuns compares recorded runs with messages, whose bodies are the IDs of the runs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
@@ -386,7 +386,7 @@ func compareRuns(t *testing.T, b *Broker) {
 	checkLedgers(t, b)
 }
 
-// Each new run deletes a few expired ones.
+// Each new run also deletes a few expired ones.
 func TestExpiredRunsAreDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -423,7 +423,7 @@ func TestExpiredRunsAreDeleted(t *testing.T) {
 	})
 }
 
-// A call returns when its context is done, whatever the disk does; the run may be enqueued.
+// A call returns when its context is done, whatever the disk does. The run may still be enqueued.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)

@@ -22,8 +22,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 // TestScripts runs the scripts in testdata/scripts, which document the behavior of a queue. A section starts with "==
-// title" and has its own broker in virtual time. Lines starting with ">" are commands (methods of script), followed
-// by their output.
+// title" and has its own broker in virtual time. Lines starting with ">" are commands (methods of script); the lines
+// below each are its output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -99,8 +99,8 @@ type script struct {
 	dir     string
 	opts    Options
 	b       *Broker
-	handles map[string]string // by label: h1, h2 in order of receipt
-	ids     map[string]string // by body
+	handles map[string]string // receipt handles by label: h1, h2, in the order received
+	ids     map[string]string // message IDs by body
 	pending chan func() []string
 	copies  int
 }
@@ -114,7 +114,7 @@ func (s *script) open() {
 	s.b = b
 }
 
-// options splits off words of the form name=value.
+// options separates words of the form name=value from the others.
 func options(words []string) (opts map[string]string, rest []string) {
 	opts = map[string]string{}
 	for _, w := range words {
@@ -228,7 +228,7 @@ func (s *script) close() {
 	}
 }
 
-// kill reopens the files as kill -9 would leave them.
+// kill reopens the files in the state that kill -9 would leave.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
@@ -346,7 +346,7 @@ func (s *script) receipts(labels []string) []string {
 	return out
 }
 
-// answers formats failed entries.
+// answers formats the failed entries.
 func (s *script) answers(errs []error, labels []string) (out []string) {
 	for i, err := range errs {
 		if err != nil {
@@ -379,7 +379,7 @@ func (s *script) attributes(name string, wanted []string) []string {
 	return out
 }
 
-// ledger formats the ledger of one or all queues without zeros.
+// ledger formats the ledger of one queue, or the total, without zeros.
 func (s *script) ledger(name string) []string {
 	l := s.b.TotalLedger()
 	if name != "" {
@@ -425,7 +425,7 @@ func (s *script) browse(name string, opts map[string]string) (out []string) {
 	return out
 }
 
-// idsOf maps bodies to message IDs.
+// idsOf returns message IDs by body.
 func (s *script) idsOf(bodies []string) []string {
 	var out []string
 	for _, b := range bodies {

@@ -10,9 +10,10 @@ import (
 	"tendril/queue"
 )
 
-// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, after they are on
-// disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure, or on a
-// FIFO queue a message without group or deduplication ID. A done ctx has no effect once the messages are submitted.
+// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on
+// disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure or, on a
+// FIFO queue, a message without a group or deduplication ID. A done ctx has no effect once the messages are
+// submitted.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -38,7 +39,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 
 type sending struct {
 	q     *liveQueue
-	set   *settings     // as of the validation
+	set   *settings     // settings that the messages were validated with
 	at    int64         // stamp
 	items []sendingItem // valid messages
 	sent  []queue.Sent
@@ -50,13 +51,13 @@ type sendingItem struct {
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds, or 0
 	index      int
-	first      int64 // its key or, for a duplicate, the first message's key
+	first      int64 // key of the message or, for a duplicate, of the first message
 }
 
 // fresh reports whether the message was stored and is not a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending converts valid messages to records. An error rejects the whole call.
+// newSending converts valid messages to records. An error means that the whole call is rejected.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -182,7 +183,8 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// dedupWindow is how long a deduplication ID is remembered, even if the message is deleted; purging ends it.
+// dedupWindow is how long a deduplication ID is remembered, even if its message is deleted. Purging the queue forgets
+// it.
 const dedupWindow = 5 * time.Minute
 
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {

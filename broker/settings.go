@@ -16,20 +16,21 @@ import (
 type settings struct {
 	fifo                               bool
 	visibility, delay, retention, wait time.Duration
-	maxSize                            int // bytes
+	maxSize                            int // in bytes
 	contentDedup                       bool
 	dedupPerGroup                      bool
 	redrive                            *redrivePolicy // may be nil
-	allow                              *allowPolicy   // nil means all
+	allow                              *allowPolicy   // nil means that all queues are allowed
 	policy                             *access.Policy // may be nil
 }
 
 type attribute struct {
-	fallback  string // default value; "" for none
-	fifo      bool   // FIFO queues only
-	removable bool   // an empty value removes it
+	fallback  string // default value; "" if there is none
+	fifo      bool   // valid on FIFO queues only
+	removable bool   // an empty value removes the attribute
 	read      func(s *settings, name, value string) error
-	// canonical returns the form in which a valid value is stored, compared and returned; nil keeps it as given.
+	// canonical returns the form in which a valid value is stored, compared and returned; nil means that the value is
+	// kept as given.
 	canonical func(value string) string
 }
 
@@ -78,13 +79,14 @@ var settable = map[string]attribute{
 		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
 }
 
-// maxKeyID is the longest ID, alias or ARN of a KMS key in bytes (AWS KMS: 2,048).
+// maxKeyID is the maximum length in bytes of the ID, alias or ARN of a KMS key (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// forHighThroughput lists the attributes that SQS rejects on a standard queue with a specific text. Read-only.
+// forHighThroughput lists the attributes for which SQS has its own error text on a standard queue. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// canonicalAttributes returns attributes as SQS does: lower-case booleans, numbers without signs and leading zeros.
+// canonicalAttributes returns attributes in the form SQS returns them: lower-case booleans, numbers without signs and
+// leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -132,7 +134,8 @@ func errValue(name string) error {
 	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
 }
 
-// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
+// parseSettings parses attributes. It returns InvalidAttributeName and InvalidAttributeValue with the error texts of
+// SQS.
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {
@@ -222,14 +225,14 @@ func sameValue(a, b string) bool {
 }
 
 type redrivePolicy struct {
-	target string // ARN
+	target string // ARN of the dead-letter queue
 	max    int32  // maximum receive count, 1 to 1000
 }
 
-// allowPolicy limits the queues that may use a queue as their dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy: the queues that may use a queue as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
-	sources []string // ARNs, unless all
+	sources []string // ARNs; used unless all is true
 }
 
 func (p *allowPolicy) permits(source string) bool {
@@ -242,7 +245,8 @@ const (
 	maxSources         = 10
 )
 
-// parseRedrivePolicy parses the attribute; "" means no policy. The count may be a number or a string.
+// parseRedrivePolicy parses a RedrivePolicy attribute; "" means no policy. The maximum receive count may be a number
+// or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -271,7 +275,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// canonicalRedrive makes the maximum receive count a number, as SQS does. A missing count stays missing.
+// canonicalRedrive turns the maximum receive count into a number, as SQS does. It does not add a missing count.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -313,7 +317,8 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own converts a stored ARN to this broker's account and region, which may have changed since. "" stays "".
+// own changes a stored ARN to this broker's account and region, which may have changed since it was stored. "" stays
+// "".
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -321,7 +326,7 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// relocateRedrivePolicy converts the target of a stored redrive policy with own.
+// relocateRedrivePolicy applies own to the target of a stored redrive policy.
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {

@@ -3,20 +3,20 @@ package broker
 // standardOrder is the delivery order of a standard queue: roughly oldest first. Messages received before alternate
 // with fresh ones, so that neither starves. Messages of noisy tenants come last.
 type standardOrder struct {
-	main ring // fresh, in key order
-	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
+	main ring // fresh messages in key order
+	late ring // fresh messages out of key order: formerly delayed or of a noisy tenant
 	back ring
-	turn bool // the last message came from back
+	turn bool // the previous message came from back
 
 	byID           map[string]*tenant
 	noisy          []*tenant
-	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
-	parkedFresh    int              // fresh messages of noisy tenants
-	given          []*tenant        // tenants that got messages in the current take
-	quietInRow     int              // messages of quiet tenants since the last noisy one
+	turns          indexed[*tenant] // noisy tenants with messages, ordered by their number in flight
+	parkedFresh    int              // number of fresh messages of noisy tenants
+	given          []*tenant        // tenants whose messages the current take has returned
+	quietInRow     int              // number of messages of quiet tenants since the last message of a noisy one
 	busy           recentTime
 	nextQuietCheck int64 // stamp after which quietIdleTenants checks for inactive tenants
-	rescan         bool  // messages skipped as noisy must be searched for again
+	rescan         bool  // messages skipped because their tenant was noisy must be read again
 	sweepAt        int
 	mark           int
 }
@@ -165,7 +165,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// makeNoisy makes a tenant noisy and parks its messages, unless it has been inactive for long.
+// makeNoisy makes a tenant noisy and sets its messages aside, unless it has been inactive for long.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

@@ -45,8 +45,8 @@ import (
 //	meta       the secret of IDs and receipt handles, the epoch, the version
 //	leases     the leader of each lease
 //	fires      the scheduled runs of the last 30 days and their messages. at is
-//	           the scheduled time, recorded the time of the row, path the URL
-//	           path in the app.
+//	           the scheduled time, recorded the time of writing the row, path
+//	           the URL path in the app.
 //	tasks      the scheduled time of each periodic task's last run, and the
 //	           schedule it was based on (NULL: unknown)
 //	task_starts the time from which a task exists with its schedule. Tasks
@@ -115,8 +115,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is missing in format 5 and in early files of format 6. These work without it, so the format number
-// is unchanged.
+// taskStartsSchema is missing from databases in format 5 and from early ones in format 6. They work without the
+// table, so the format number is unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL
@@ -133,7 +133,7 @@ CREATE TABLE reasons (
 ) WITHOUT ROWID;
 `
 
-// fromFormat5 upgrades format 5. Existing dead letters count as failed without an attempt.
+// fromFormat5 upgrades a database in format 5. Existing dead letters are recorded as failed without an attempt.
 const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
@@ -150,7 +150,7 @@ const (
 	oldestReadable = 5
 )
 
-// store is the open database: one connection for the writer and several for reads.
+// store is the open database, with one connection for the writer and several for reads.
 type store struct {
 	write  *conn
 	reads  chan *conn
@@ -167,7 +167,8 @@ const (
 // CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty returns an error if dir had a database before: starting empty would hide the loss of its messages.
+// refuseEmpty returns an error if dir contained a database before: starting with an empty one would hide the loss of
+// its messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -178,7 +179,7 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence returns an error if an existing database is missing or empty now.
+// checkPresence returns an error if a database that existed before is now missing or empty.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	what := "is missing"
@@ -228,8 +229,8 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// Create the file before SQLite does: the files next to it inherit its mode, which keeps all private to their
-	// owner.
+	// Create the database file before SQLite does. SQLite gives the files next to it the same mode, so all are
+	// private to their owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -239,7 +240,8 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
-	// Disable automatic checkpoints first: otherwise opening would wait for the log of a killed process to be copied.
+	// Disable automatic checkpoints first. Otherwise opening would wait until the log of a killed process is copied
+	// into the database.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -294,7 +296,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables also upgrades an earlier format, and rejects unknown ones.
+// createTables creates the tables or upgrades an earlier format. It rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -316,8 +318,8 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous sets whether the next commit waits for the disk. The pragma takes effect when prepared, so it cannot be
-// cached.
+// synchronous sets whether the next commit waits for the disk. The pragma takes effect when it is prepared, so the
+// statement cannot be cached.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -333,7 +335,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// read calls f with a read connection. f must be short: a reader keeps the log from restarting.
+// read calls f with a read connection. f must return quickly, because a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {
@@ -343,8 +345,9 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog checkpoints the whole log between reads so that it can restart. mode is RESTART, or TRUNCATE to free its
-// space too. It does not wait for readers in other processes, such as a backup; then the log continues.
+// restartLog checkpoints the whole log while no reads run, so that the log can restart. mode is RESTART, or TRUNCATE
+// to free its disk space too. It does not wait for readers in other processes, such as a backup; they keep the log
+// from restarting.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -369,7 +372,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queues' file is closed")
 
-// close waits for readers and closes the write connection last so that it checkpoints the log.
+// close waits for readers, and closes the write connection last so that it checkpoints the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -386,14 +389,14 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// ErrInUse means that another process has the data directory open.
+// ErrInUse means that another process is using the data directory.
 var ErrInUse = errors.New("data directory is in use by another process")
 
 // ErrUnsafe means that another user may write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
 // lockDir locks the directory until the returned file is closed or the process ends. The lock is a separate file,
-// since closing the database file would drop SQLite's locks on it.
+// since closing the database file would release SQLite's locks on it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -421,7 +424,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir unlocks before closing because a child process may hold a copy of the descriptor.
+// unlockDir unlocks the file before closing it, because a child process may hold a copy of the descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -8,37 +8,38 @@ import (
 	"time"
 )
 
-// On a standard queue a MessageGroupId names a tenant, and receives are fair ("fair queues" in SQS): messages of
-// noisy tenants come last. Messages without a group are never noisy.
+// On a standard queue a MessageGroupId names a tenant, and receives are fair as in SQS fair queues: messages of noisy
+// tenants come last. Messages without a group are never noisy.
 const (
-	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all, or used
-	// more than noisyShare of the recent processing time.
+	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all messages
+	// in flight, or if it used more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// busyHalfLife is the half-life of past processing time; leastBusy is the minimum counted per message.
+	// busyHalfLife is the half-life of past processing time; leastBusy is the minimum processing time counted per
+	// message.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
-	// A noisy tenant becomes quiet if it has no more visible messages or has sent nothing for quietAfter.
+	// A noisy tenant becomes quiet if it has no visible messages left or has sent none for quietAfter.
 	quietAfter = 5 * time.Minute
-	// After quietShare messages of quiet tenants in a row a noisy one gets a turn, so that it never starves.
+	// After quietShare messages of quiet tenants in a row, a noisy tenant gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is the number of tenants up to which none are swept.
+	// fewTenants is the number of tenants up to which inactive ones are not removed from memory.
 	fewTenants = 4096
 )
 
-// tenant is a MessageGroupId with messages in memory.
+// tenant is a MessageGroupId that has messages in memory.
 type tenant struct {
 	inFlight int
 	busy     recentTime
 	lastSent int64        // stamp
-	noisy    *noisyTenant // nil while quiet
-	mark     int          // of the last sweep that found its messages
+	noisy    *noisyTenant // nil while the tenant is quiet
+	mark     int          // number of the last sweep that found messages of the tenant
 }
 
 type noisyTenant struct {
 	fresh, back ring
-	turn        bool // the last message came from back
-	given       int  // messages delivered by the current take
+	turn        bool // the previous message came from back
+	given       int  // number of messages delivered by the current take
 	index       int
 }
 
@@ -74,8 +75,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted counts a message in flight; all is the queue's total. Resumed messages make no tenant noisy, because the
-// total is incomplete.
+// flightStarted counts a message in flight; all is the queue's total. A resumed message does not make its tenant
+// noisy, because the total is still incomplete.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -84,7 +85,7 @@ func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	}
 }
 
-// flightEnded counts a message that left flight after a duration.
+// flightEnded records that a message is no longer in flight, after a duration.
 func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	if len(s.byID) == 0 {
 		return
@@ -103,7 +104,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have been inactive or, if memory holds all messages, have none left.
+// quietIdleTenants makes tenants quiet that have been inactive. If memory holds all messages, it also makes tenants
+// without messages quiet.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)
@@ -179,7 +181,7 @@ func (s *standardOrder) sweep(held map[int64]*message) {
 // recentTime is an exponentially decaying sum of durations in nanoseconds.
 type recentTime struct {
 	sum  float64
-	when int64 // reading of the clock at which sum was current
+	when int64 // reading of the clock for which sum is valid
 }
 
 func (r *recentTime) at(now int64) float64 {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// sendFor sends n messages of a tenant with numbered bodies.
+// sendFor sends n messages of a tenant, with numbered bodies.
 func sendFor(t testing.TB, q *Queue, tenant string, n int) {
 	t.Helper()
 	for from := 0; from < n; from += 10 {
@@ -43,7 +43,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		receives int // receives until the large tenant is noisy
+		receives int // number of receives until the large tenant is noisy
 		deleted  bool
 	}{{"by processing time", 1, true}, {"by messages in flight", noisyFlights / 10, false}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// A noisy tenant has more messages than fit in memory: messages of others behind them are found, and later ones are
-// received at once.
+// A noisy tenant has more messages than fit in memory. Messages of other tenants behind them are found, and later
+// ones are received at once.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -97,7 +97,7 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	})
 }
 
-// Each message is delivered once, however it is read.
+// Each message is delivered once, whichever read found it.
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -118,7 +118,7 @@ func TestFairQueueLosesNothing(t *testing.T) {
 			}
 			remove(t, q, receipts(msgs)...)
 		}
-		if round == 6 { // rereads the window
+		if round == 6 { // makes the broker reread the window
 			page, _, err := b.Browse(t.Context(), "work", BrowseRequest{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -227,7 +227,7 @@ func TestFairQueueNoisyTenantDoesNotStarve(t *testing.T) {
 	})
 }
 
-// Many more tenants than memory keeps, with one message each.
+// The test has many more tenants than memory keeps, with one message each.
 func TestFairQueueForgetsTenants(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened. It is monotonic: a step of the wall clock does not change a
-// visibility timeout or a delay. Stored times are Unix milliseconds relative to the wall clock at opening.
+// clock counts nanoseconds since the broker was opened. It is monotonic: setting the wall clock does not change a
+// visibility timeout or a delay. Stored times are Unix milliseconds, based on the wall clock at opening.
 type clock struct {
 	start  time.Time
 	anchor int64
@@ -42,14 +42,14 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring at the earliest time it was set to. The queue's lock guards it.
+// alarm calls ring at the earliest time it was set to. The queue's lock guards the alarm.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
 	at    int64 // 0 if not set
 }
 
-// set schedules ring after wait. at is the same time in any unit, to compare alarms.
+// set schedules ring after wait. at is the same time in any unit; it is only compared with that of other alarms.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -67,7 +67,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// indexed is a [heap.Interface] whose items store their index, so that any can be removed.
+// indexed is a [heap.Interface] whose items store their index, so that any item can be removed.
 type indexed[T any] struct {
 	items  []T
 	before func(a, b T) bool
@@ -109,7 +109,8 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// delayGrid is the precision of delays in milliseconds, rounded up. It limits the instants that memory counts.
+// delayGrid is the precision of delays in milliseconds; due times are rounded up. It limits the number of different
+// due times in memory.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
@@ -150,5 +151,5 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-// maxFlight limits how far a wall clock that was set back can extend a deadline.
+// maxFlight limits how much longer a deadline can become when the wall clock is set back.
 const maxFlight = 12 * time.Hour

@@ -7,28 +7,28 @@ import (
 	"tendril/queue"
 )
 
-// tx is the writer's transaction. It batches rows into few statements.
+// tx is the writer's transaction. It batches rows so that few statements are needed.
 type tx struct {
 	c        *conn
 	inserts  []*record
 	args     []any
 	removed  []int64
-	received []int64 // removed keys with possible rows in receipts
-	failed   []int64 // removed keys with possible rows in attempts
+	received []int64 // removed keys that may have rows in receipts
+	failed   []int64 // removed keys that may have rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
-	dropped  map[*liveQueue]bool // deleted in this transaction
+	dropped  map[*liveQueue]bool // queues deleted in this transaction
 }
 
 func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit applies a group of requests in one transaction. On error it restores the counters.
+// commit applies a group of requests in one transaction. If that fails, it restores the counters.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// This fails harmlessly if SQLite has already rolled back.
+			// Ignore the error: ROLLBACK fails if SQLite has already rolled back.
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)
@@ -62,7 +62,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// counters returns a queue's counters for modification; end restores them if the commit fails.
+// counters returns a queue's counters for modification. end restores them if the commit fails.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -70,7 +70,7 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// remove deletes a message; received means it may have rows in receipts and attempts.
+// remove deletes a message. received means that it may have rows in receipts and attempts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
@@ -79,13 +79,13 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// removeMoved keeps the attempts, which already have the new key.
+// removeMoved deletes a moved message but not its attempts, which already have the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// flushRows writes the batched rows, before the commit and before a request that reads them.
+// flushRows writes the batched rows. It is called before the commit and before a request that reads them.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -124,7 +124,7 @@ func (t *tx) end(err error) {
 
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-// row reads a message without its content; nil if it is gone.
+// row reads a message without its content. It returns nil if the message is gone.
 func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	if keySeq(key) <= q.disk.floor {
 		return nil, nil
@@ -132,7 +132,7 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages with only a body and attributes. Both are indexed by the number of rows.
+// insertPlain is for messages that have only a body and attributes. Both variables are indexed by the number of rows.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)

@@ -217,7 +217,7 @@ func TestDelays(t *testing.T) {
 	d.add(10, 1)
 	d.add(30, 1)
 	d.sub(20)
-	d.sub(99) // not there
+	d.sub(99) // no delay ends at 99
 	if d.order[0] != 10 || d.delayed != 4 {
 		t.Error(d.order, d.delayed)
 	}
@@ -227,7 +227,7 @@ func TestDelays(t *testing.T) {
 	if n := d.expire(25); n != 3 || d.delayed != 1 {
 		t.Error(n, d.delayed)
 	}
-	d.sub(10) // ended
+	d.sub(10) // this delay has already ended
 	if n := d.expire(100); n != 1 || d.delayed != 0 {
 		t.Error(n, d.delayed)
 	}
@@ -243,7 +243,7 @@ func TestDelays(t *testing.T) {
 
 func TestClockIgnoresWallSteps(t *testing.T) {
 	t.Parallel()
-	// The wall clock was stepped after opening: stored times stay relative to the opening.
+	// If the wall clock is set after opening, stored times stay relative to the clock at opening.
 	start := time.Now()
 	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
 	if now := c.now(); now < 0 || now > int64(time.Hour) {
@@ -272,7 +272,7 @@ func TestWaiters(t *testing.T) {
 	if !woken(a) || woken(b) {
 		t.Error("the first comes first")
 	}
-	l.leave(a) // it leaves without looking, so the next one must look
+	l.leave(a) // the woken receive leaves without looking, so the next one must look
 	if !woken(b) || woken(c) {
 		t.Error("a wake-up was lost")
 	}

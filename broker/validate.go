@@ -21,7 +21,8 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall validates a call as a whole. As in SQS, a FIFO message without group or deduplication ID fails the call.
+// checkCall validates a call as a whole. As in SQS, the whole call fails if a FIFO message has no group or
+// deduplication ID.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -100,7 +101,7 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 		"#x10000 to #x10FFFF")
 
 func validText(s string) bool {
-	plain := true // printable ASCII and white space
+	plain := true // s has only printable ASCII and white space
 	for i := 0; i < len(s); i++ {
 		for i+8 <= len(s) && printable8(s[i:i+8]) {
 			i += 8
@@ -120,7 +121,7 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 checks eight bytes for printable ASCII as one word.
+// printable8 reports whether eight bytes are all printable ASCII. It checks them as one word.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
@@ -164,7 +165,7 @@ func checkAttributeName(name string) error {
 		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
 			"reserved for internal use.")
 	}
-	// SQS accepts letters outside ASCII, though that is undocumented.
+	// SQS accepts non-ASCII letters, though that is undocumented.
 	if i := strings.IndexFunc(name, func(c rune) bool {
 		return notInName(c) && c != '.' && (c < utf8.RuneSelf || !unicode.IsLetter(c))
 	}); i >= 0 {
@@ -212,8 +213,8 @@ func checkAttributeValue(a queue.Attribute) error {
 
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
-// Limits of a Number attribute (Amazon SQS Developer Guide, "Message metadata"): significant digits and powers of
-// ten.
+// Limits of a Number attribute (Amazon SQS Developer Guide, "Message metadata"): the number of significant digits,
+// and the powers of ten.
 const (
 	maxDigits     = 38
 	smallestPower = -128
@@ -231,7 +232,7 @@ func validNumber(s string) bool {
 		return true
 	}
 
-	exponent, _ := strconv.Atoi(m[3]) // 0 if absent
+	exponent, _ := strconv.Atoi(m[3]) // 0 if there is no exponent
 	power := exponent + len(digits) - len(m[2]) - 1
 	digits = strings.TrimRight(digits, "0")
 	if power == largestPower {

@@ -27,7 +27,7 @@ func TestCheckOutgoing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    queue.Outgoing
-		want string // code and start of the message; "" if accepted
+		want string // expected code and start of the message; "" if the input is accepted
 	}{
 		{"plain", queue.Outgoing{Body: "x"}, ""},
 		{"no body", queue.Outgoing{},
@@ -118,7 +118,7 @@ func TestValidText(t *testing.T) {
 		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false},
 		{"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
 	} {
-		// At any position.
+		// An invalid character is found at any position.
 		for before := range 20 {
 			for _, after := range []int{0, 1, 9} {
 				text := strings.Repeat("a", before) + c.text + strings.Repeat("b", after)
@@ -182,7 +182,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// A bad entry does not affect the others.
+	// An invalid entry does not affect the others.
 	sent, err := q.Send(t.Context(), body("a", strings.Repeat("x", 1025), "", "b"))
 	if err != nil || sent[0].Err != nil || sent[3].Err != nil || sent[1].Err == nil || sent[2].Err == nil ||
 		sent[0].ID == "" || sent[1].ID != "" {

@@ -10,25 +10,25 @@ import (
 	"tendril/queue"
 )
 
-// request is a change of the store. The writer applies a group in one transaction and then calls each onCommit in
-// order.
+// request is a change to the store. The writer applies a group of requests in one transaction and then calls each
+// request's onCommit in order.
 type request interface {
-	// apply makes the change. It may run again after a rollback. An error fails the whole transaction; a request that
-	// must be refused records that and changes nothing.
+	// apply makes the change. It may run again after a rollback. An error fails the whole transaction; to refuse the
+	// request alone, apply records the refusal and changes nothing.
 	apply(t *tx) error
 	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
 	onCommit(err error) error
 }
 
 type needs struct {
-	durable bool // must be on disk before onCommit
-	space   bool // uses disk space: refused if the disk is full
+	durable bool // must be on disk before onCommit is called
+	space   bool // needs disk space, so it is refused if the disk is full
 }
 
 type pendingRequest struct {
 	request request
 	needs   needs
-	done    chan error // receives the result; nil if no caller waits
+	done    chan error // receives the result; nil if no caller waits for it
 }
 
 func finishAll(group []pendingRequest, err error) {
@@ -40,7 +40,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative action. after, if not nil, publishes it once committed.
+// change is the request of an administrative call. after, if not nil, publishes the change once it is committed.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -59,7 +59,7 @@ func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
-// writer is the goroutine that writes to the store. It commits all pending requests in one transaction; meanwhile the
+// writer is the goroutine that writes to the store. It commits all pending requests in one transaction, while the
 // next group accumulates.
 type writer struct {
 	b       *Broker
@@ -70,9 +70,9 @@ type writer struct {
 	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []pendingRequest
-	spare   []pendingRequest // the last group's slice, for reuse
+	spare   []pendingRequest // slice of the previous group, for reuse
 	closed  bool
-	failure error // why requests are rejected, or nil
+	failure error // why the writer rejects requests; nil if it accepts them
 }
 
 const groupLimit = 512
@@ -82,8 +82,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit queues a request. The writer sends the result to done, unless done is nil. submit fails if the broker is
-// closed or the store has failed.
+// submit queues a request. The writer sends the result to done, unless done is nil. submit returns an error if the
+// broker is closed or the store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// do waits for the request's result, or until ctx is done; the request then continues in the background.
+// do submits a request and waits for its result, or until ctx is done; the request then continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -162,11 +162,11 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of fruitless yields after which next stops gathering.
+// gatherYields is the number of yields without a new request after which next stops gathering.
 const gatherYields = 4
 
-// next takes the next group. It first yields to callers about to submit: without an fsync to wait for, groups would
-// otherwise be small.
+// next returns the next group of requests. It first yields to callers that are about to submit: without an fsync to
+// wait for, groups would otherwise be small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,13 +184,13 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit commits a group and notifies its requests. If the disk is full, it refuses requests that use space and
-// retries the others. Any other failure is fatal for the file.
+// commit commits a group and notifies its requests. If the disk is full, commit refuses requests that need space and
+// retries the others. After any other failure the file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()
 		if justLow {
-			// Checkpoint while there is space for it; later deletes then need none.
+			// Checkpoint while there is space for it; later deletes then need no more space.
 			_ = w.b.store.Load().restartLog("RESTART")
 		}
 		if refusal != nil {
@@ -206,8 +206,8 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
-		// With the log restarted, deletes reuse its space. If even the checkpoint lacks space, they fail and report
-		// it.
+		// Once the log has restarted, deletes reuse its space. If there is no space even for the checkpoint, they
+		// fail with that error.
 		_ = w.b.store.Load().restartLog("RESTART")
 		if err = nil; len(group) > 0 {
 			err = w.tx.commit(w.b.store.Load(), group)
@@ -241,8 +241,9 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail handles a failed commit. Its effect on the disk is unknown, and a second fsync may report success despite lost
-// data. So the writer rejects everything until the file has been reopened and verified to hold all acknowledged data.
+// fail handles a failed commit. The commit's effect on the disk is unknown, and a second fsync may report success
+// although data was lost. Therefore the writer rejects all requests until the file has been reopened and verified to
+// hold all acknowledged data.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
 		"the log and the disk.", cause)
@@ -258,7 +259,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
-	_ = w.b.store.Load().close() // it has already failed
+	_ = w.b.store.Load().close() // ignore the error: the store has already failed
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
 		if err == nil {
@@ -282,7 +283,7 @@ func (w *writer) reopen() {
 func (w *writer) pause(wait time.Duration) bool {
 	select {
 	case <-time.After(wait):
-	case <-w.wake: // closing, or a leftover token
+	case <-w.wake: // the broker is closing, or the token was left over
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +296,7 @@ var errFull = &queue.Error{
 		"some space, or drain a queue.",
 }
 
-// errLost refuses changes that the next start would not find.
+// errLost returns the error for changes that the next start would not find.
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,

@@ -9,29 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// AttributeReason is the message attribute with the reason for a dead-lettering: a [Failure] in JSON. It is never
-// sent to apps.
+// AttributeReason is the message attribute that holds why a message was dead-lettered: a [Failure] in JSON. It is
+// never sent to apps.
 const AttributeReason = "tendril.reason"
 
 const (
-	// maxAttributes is the limit of SQS on message attributes.
+	// maxAttributes is the maximum number of message attributes in SQS.
 	maxAttributes = 10
-	// Limits of a failure's texts in bytes.
+	// Limits in bytes of the texts in a Failure.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )
 
 // Failure describes how the last attempt at a message failed.
 type Failure struct {
-	Reason string `json:"reason"`           // see [Result]
-	Status int    `json:"status,omitempty"` // HTTP status; 0 without a response
+	Reason string `json:"reason"`           // see [Result]; without parts of the message or response
+	Status int    `json:"status,omitempty"` // HTTP status; 0 if there was no response
 	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
-	// Attempts counts deliveries, Receives all receives.
+	// Attempts counts deliveries. Receives counts all receives, including those without a delivery.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FailedAt   time.Time `json:"failed_at"`
-	Instance   string    `json:"instance,omitempty"` // that made the attempt
+	Instance   string    `json:"instance,omitempty"` // instance that made the attempt
 	// MessageID, SentAt and Source (the ARN of the queue) describe the message before it was dead-lettered.
 	MessageID string    `json:"message_id"`
 	SentAt    time.Time `json:"sent_at,omitzero"`
@@ -45,9 +45,9 @@ type DeadLetter struct {
 }
 
 // Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason].
-// On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters. If the message would become too
-// large, the answer and then the reason are truncated. It returns false if the attribute does not fit at all; the
-// original is never truncated.
+// On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters a message. If the message would
+// become too large, the answer and then the reason are truncated; the original is never truncated. Outgoing returns
+// false if even the shortest attribute does not fit.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -71,14 +71,14 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// text encodes the failure as JSON of at most room bytes; false if that is impossible.
+// text encodes the failure as JSON of at most room bytes. It returns false if the failure does not fit.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason, f.Answer = sanitize(f.Reason, maxReason), sanitize(f.Answer, maxAnswer)
 	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if e.Encode(f) != nil { // a time that JSON cannot represent
+		if e.Encode(f) != nil { // the failure has a time that JSON cannot represent
 			return "", false
 		}
 
@@ -88,14 +88,14 @@ func (f Failure) text(room int) (text string, fits bool) {
 			return text, true
 		}
 
-		if shorten != nil { // each byte takes at least one byte in JSON
+		if shorten != nil { // truncate by the excess: each byte takes at least one byte in JSON
 			*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
 		}
 	}
 	return "", false
 }
 
-// sanitize truncates text to n bytes and replaces characters that SQS refuses and JSON does not escape.
+// sanitize truncates text to n bytes and replaces characters that SQS rejects and JSON does not escape.
 func sanitize(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {
@@ -109,8 +109,8 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and its failure, or nil if absent or unreadable. Any
-// sender may have written it.
+// CutReason returns the attributes without [AttributeReason], and the failure that attribute holds, or nil if it is
+// absent or unreadable. The content is not trustworthy: any sender can write the attribute.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {
@@ -124,7 +124,7 @@ func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	return others, found
 }
 
-// Size returns the size that counts towards [MaxMessageSize].
+// Size returns the size of the message that counts towards [MaxMessageSize].
 func (m *Outgoing) Size() int {
 	n := len(m.Body)
 	for _, a := range m.Attributes {

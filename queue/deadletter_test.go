@@ -31,7 +31,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		message Message
 		failure func(*Failure)
 		fifo    bool
-		want    func(*Failure) // the attribute's content, if it differs from the failure
+		want    func(*Failure) // expected content of the attribute, if it differs from the failure
 		refused bool
 	}{
 		{name: "body, attributes, group of a tenant and trace header stay",
@@ -83,7 +83,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		if tt.want != nil {
 			tt.want(&want)
 		}
-		if want.Answer == "?" { // as much as fits
+		if want.Answer == "?" { // as much of it as fits
 			if len(got.Answer) < 200 || MaxMessageSize-out.Size() > 8 {
 				t.Errorf("%s: %d bytes of the answer, %d are left", tt.name, len(got.Answer), MaxMessageSize-out.Size())
 			}
@@ -107,7 +107,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// Content from another sender is ignored, and other attributes are kept.
+// Content that another sender wrote is ignored, and other attributes are kept.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -124,8 +124,8 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzReasonIsTextThatSQSTakes checks that the attribute is valid JSON of permitted characters and fits, for any
-// response.
+// FuzzReasonIsTextThatSQSTakes checks that for any response the attribute is valid JSON, consists of permitted
+// characters and fits.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("status 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

@@ -9,11 +9,11 @@ import (
 // tendril's own codes below.
 type Error struct {
 	Code    string
-	Message string // for people; may be ""
+	Message string // for people to read; may be ""
 	Err     error  // may be nil
 }
 
-// Errorf returns an [Error] with a formatted message. A %w verb sets the cause.
+// Errorf returns an [Error] with a formatted message. A %w verb sets its cause.
 func Errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is compares codes, so that errors.Is(err, queue.ErrNoQueue) works.
+// Is reports whether target has the same code, so that errors.Is(err, queue.ErrNoQueue) works.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
@@ -70,19 +70,19 @@ const (
 	CodeAccessDenied = "AccessDenied"
 	// CodeSignatureDoesNotMatch: the request is not signed with valid credentials.
 	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
-	// CodeUnreachable: the queue did not answer.
+	// CodeUnreachable: the queue did not respond.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull: the embedded queue's disk is too full for sends; receives and deletes still work.
+	// CodeStorageFull: the disk of the embedded queue is too full for sends; receives and deletes still work.
 	CodeStorageFull = "StorageFull"
 	// CodeStorageFailed: a disk write failed; requests fail until the store has been reopened.
 	CodeStorageFailed = "StorageFailed"
-	// CodeClosed: this process has closed the queue.
+	// CodeClosed: the queue was closed by this process.
 	CodeClosed = "Closed"
-	// CodeStaleTerm: the writer is no longer the leader.
+	// CodeStaleTerm: the instance that made the write is no longer the leader.
 	CodeStaleTerm = "StaleTerm"
 )
 
-// Sentinels for errors.Is.
+// Sentinel errors for errors.Is.
 var (
 	ErrNoQueue     = &Error{Code: CodeQueueDoesNotExist}
 	ErrThrottled   = &Error{Code: CodeRequestThrottled}
@@ -95,11 +95,12 @@ var (
 // MaxBatch is the maximum number of entries in one request (SQS: 10).
 const MaxBatch = 10
 
-// MaxMessageSize is the maximum size in bytes of a message, and of a batch: bodies, and names, types and values of
-// attributes (SQS: 1 MiB).
+// MaxMessageSize is the maximum size in bytes of a message, and of a batch (SQS: 1 MiB). It includes bodies and the
+// names, types and values of attributes.
 const MaxMessageSize = 1 << 20
 
-// CheckEntries rejects an empty or too large batch. kind is an entry's name in the SQS model.
+// CheckEntries returns an error for an empty batch or one with too many entries. kind is an entry's name in the SQS
+// model.
 func CheckEntries(n int, kind string) error {
 	if n == 0 {
 		return Errorf(CodeEmptyBatchRequest, "There should be at least one %s in the request.", kind)
@@ -111,7 +112,7 @@ func CheckEntries(n int, kind string) error {
 	return nil
 }
 
-// CheckBatchSize rejects a batch that is too large in total.
+// CheckBatchSize returns an error for a batch whose total size is too large.
 func CheckBatchSize(bytes int) error {
 	if bytes > MaxMessageSize {
 		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",

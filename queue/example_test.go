@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// A queue's errors have the codes of SQS.
+// The errors of a queue have the codes of SQS.
 func ExampleError() {
 	err := fmt.Errorf("sending: %w", queue.Errorf(queue.CodeStorageFull, "The disk is full."))
 	fmt.Println(errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}))
@@ -21,7 +21,7 @@ func ExampleOutgoing_Size() {
 	// Output: 24 of 1048576 bytes
 }
 
-// A redrive policy contains the ARN of the dead-letter queue.
+// A redrive policy names the dead-letter queue by its ARN.
 func ExampleParseRedrivePolicy() {
 	name, most := queue.ParseRedrivePolicy(`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:failed","maxReceiveCount":3}`)
 	fmt.Println(name, most)

@@ -19,10 +19,10 @@ type Message struct {
 	Attributes []Attribute
 	// ReceiptHandle identifies this receive for Delete and ChangeVisibility.
 	ReceiptHandle string
-	// ReceiveCount counts the receives, including this one.
+	// ReceiveCount is the number of receives, including this one.
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before the message was moved to this queue; 0 if unknown. The
-	// worker sets it before a delivery, without receives that never reached the app.
+	// Attempt is ReceiveCount without the receives before the message was moved to this queue; 0 if unknown. Before a
+	// delivery, the worker sets it again, without receives that never reached the app.
 	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
@@ -34,7 +34,7 @@ type Message struct {
 	TraceHeader string
 	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string
-	// Run is the result of [ParseRun], set before the delivery; nil for ordinary messages.
+	// Run is the result of [ParseRun], set before the delivery; nil unless the message stands for a scheduled run.
 	Run *Run
 }
 
@@ -51,7 +51,7 @@ func (a Attribute) IsBinary() bool {
 	return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.")
 }
 
-// Attribute returns the value of an attribute, or "".
+// Attribute returns the value of the message attribute called name, or "".
 func (m *Message) Attribute(name string) string {
 	for i := range m.Attributes {
 		if m.Attributes[i].Name == name {
@@ -67,8 +67,8 @@ type Outgoing struct {
 	Attributes []Attribute
 	// Delay keeps the message invisible for 0 to 15 minutes; nil means the queue's DelaySeconds.
 	Delay *time.Duration
-	// NotBefore keeps the message invisible until a time, however long, like [AttributeNotBefore]; zero means not
-	// set. Embedded standard queues only.
+	// NotBefore keeps the message invisible until that time, even beyond 15 minutes, like [AttributeNotBefore]; the
+	// zero time means no limit. Embedded standard queues only.
 	NotBefore time.Time
 	// GroupID is required on FIFO queues, and so is DedupID unless the queue has content-based deduplication.
 	GroupID, DedupID string
@@ -78,9 +78,9 @@ type Outgoing struct {
 
 // Sent is the result for one [Outgoing].
 type Sent struct {
-	ID             string // for a FIFO duplicate, the first message's ID
+	ID             string // for a FIFO duplicate, the ID of the first message
 	SequenceNumber string // FIFO queues only
-	// Err is why this entry was rejected; nil means the message is durable.
+	// Err says why the message was rejected; nil means that the message is durable.
 	Err error
 }
 
@@ -93,8 +93,8 @@ type ReceiveRequest struct {
 	Visibility *time.Duration
 	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
-	// CountAtPost announces that Posting will be called before each message is posted. If the process is killed
-	// earlier, the receive does not count. Embedded queue only.
+	// CountAtPost announces that Posting will be called before each message is posted to the app. If the process is
+	// killed before that call, the receive does not count. Embedded queue only.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string
@@ -105,26 +105,26 @@ type ReceiveRequest struct {
 // ReceiveBytes is the size in bytes at which a receive with a [Room] takes no further messages.
 const ReceiveBytes = 256 << 10
 
-// Room is the memory for the messages of one receive.
+// Room limits the memory for the messages of one receive.
 type Room interface {
-	// Acquire waits for the maximum that a receive can need.
+	// Acquire reserves the most memory that a receive can need, and waits until that much is available.
 	Acquire(ctx context.Context) error
-	// Keep releases memory that messages of this size do not need.
+	// Keep releases the reserved memory that messages of this size do not need.
 	Keep(bytes int64)
 }
 
 // VisibilityChange sets the visibility timeout of a received message.
 type VisibilityChange struct {
 	ReceiptHandle string
-	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message visible at once.
+	// Visibility is the timeout from now, 0 to [MaxVisibility]; 0 makes the message visible at once.
 	Visibility time.Duration
-	// Unread means the message was not delivered. The embedded queue then does not count the receive, unlike Amazon
-	// SQS.
+	// Unread means that the message was not delivered. The embedded queue then does not count the receive; Amazon SQS
+	// still does.
 	Unread bool
 }
 
-// ParseRedrivePolicy returns the name of the dead-letter queue and the maxReceiveCount of a RedrivePolicy attribute;
-// "" and 0 if absent.
+// ParseRedrivePolicy returns the name of the dead-letter queue and the maxReceiveCount in a RedrivePolicy attribute,
+// or "" and 0 if it has none.
 func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -137,27 +137,28 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
 }
 
-// The attributes of a scheduled run of a periodic task. They are compatible with Elastic Beanstalk's daemon.
+// The message attributes of a scheduled run of a periodic task. They are compatible with Elastic Beanstalk's daemon.
 const (
-	// RunPrefix is the prefix of these names. Attributes with this prefix are never sent to apps.
+	// RunPrefix is the prefix of the attribute names. Attributes with this prefix are never sent to apps.
 	RunPrefix     = "beanstalk.sqsd."
 	AttributePath = RunPrefix + "path" // URL path to post to; required
 	AttributeTask = RunPrefix + "task_name"
-	AttributeTime = RunPrefix + "scheduled_time" // UTC, in RunTimeLayout
+	AttributeTime = RunPrefix + "scheduled_time" // in UTC, formatted as RunTimeLayout
 	// AttributeRun is the ID of a manually requested run.
 	AttributeRun  = RunPrefix + "run_id"
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// AttributeNotBefore is the message attribute with which an SQS client keeps a message invisible until a time, in the
-// embedded queue: a String in RFC 3339, or a Number of seconds since 1970.
+// AttributeNotBefore is the message attribute that keeps a message invisible until a time, for SQS clients of the
+// embedded queue. Its value is a String in RFC 3339 format, or a Number of seconds since 1970.
 const AttributeNotBefore = "tendril.not_before"
 
 // Run describes the scheduled run that a message stands for.
 type Run struct {
-	// Path is the URL path to post to. Any sender may have written it.
+	// Path is the URL path to post to. It is not trustworthy: any sender can write it.
 	Path string
-	// Task is the task's name, Time when the run was due, and ID the ID of a manually requested run. Each may be "".
+	// Task is the task's name, Time the time the run was due, and ID the ID of a manually requested run. Each may be
+	// "".
 	Task, Time, ID string
 	// ScheduledAt is Time in whole seconds; zero if it is not in [RunTimeLayout].
 	ScheduledAt time.Time
@@ -166,7 +167,8 @@ type Run struct {
 // Named reports whether the task and time of the run are known.
 func (r *Run) Named() bool { return r != nil && r.Task != "" && !r.ScheduledAt.IsZero() }
 
-// ParseRun returns the scheduled run of a message, or nil if m has no path as text.
+// ParseRun returns the scheduled run that a message stands for, or nil if the message has no path attribute of a text
+// type.
 func ParseRun(m *Message) *Run {
 	var r Run
 	isRun := false
@@ -192,16 +194,16 @@ func ParseRun(m *Message) *Run {
 		r.ScheduledAt = at
 	}
 
-	run := r // allocate only for runs
+	run := r // allocate only if the message is a run
 	return &run
 }
 
-// IsText reports whether the type is String or Number, possibly with a custom label.
+// IsText reports whether the attribute's type is String or Number, possibly with a custom label.
 func (a *Attribute) IsText() bool {
 	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
 }
 
-// TaskTimes are a periodic task's times in the registry.
+// TaskTimes are the times that the registry stores for a periodic task.
 type TaskTimes struct {
 	// UpTo is the scheduled time up to which runs are enqueued or skipped.
 	UpTo time.Time
@@ -211,18 +213,18 @@ type TaskTimes struct {
 
 // Lease is the record by which instances agree on the leader. The zero value is a lease that was never written.
 //
-// A store replaces it by compare-and-swap on Version. It contains no time of day: an instance that waits for a lease
-// to expire checks on its own clock whether Version changes within Duration.
+// A store replaces a lease by compare-and-swap on Version. A lease contains no time of day: an instance that waits
+// for it to expire measures with its own clock whether Version changes within Duration.
 type Lease struct {
-	Owner string // the holder, for display
+	Owner string // instance that holds the lease, for display
 	// Version is unique to each write; "" only in the zero value.
 	Version string
 	// Term increases by one whenever the holder changes. It is a fencing token: a leader's write is accepted only
 	// while the stored lease has its term and is not released.
 	Term int64
-	// Duration is how long a Version is valid after an instance first saw it, in whole milliseconds.
+	// Duration is how long a Version is valid after an instance first sees it, in whole milliseconds.
 	Duration time.Duration
 	// Released means that the holder gave up the lease; another instance may acquire it at once.
 	Released bool
-	Data     string // about the holder, for display; may be ""
+	Data     string // information about the holder, for display; may be ""
 }

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// MaxPath is the maximum length in bytes of a POST's path and query on the wire.
+// MaxPath is the maximum length in bytes of the encoded path and query in a POST request.
 const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// maxDecoding is the number of times that a path is decoded while checking it.
+// maxDecoding is the maximum number of times that a path is decoded while it is checked.
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
-// request target. The path cannot leave the configured host: it begins with one slash and has no double slash,
+// request target. A valid path cannot leave the configured host: it begins with one slash and has no double slash,
 // backslash, dot-dot segment or control byte, even after repeated percent-decoding. It has no fragment and at most
 // [MaxPath] bytes. The error names the violated rule without repeating the path.
 func ParsePath(raw string) (string, error) {
@@ -46,8 +46,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as servers do, and checks it at every depth of decoding that a careless server
-// might reach.
+// decodePath decodes the path once, as servers do. It also decodes it repeatedly, as careless servers do, and checks
+// each result.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -91,8 +91,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// escapeQuery escapes only the bytes that are invalid in a request line, because the query's meaning is up to the
-// app.
+// escapeQuery escapes only the bytes that are invalid in a request line, because only the app can interpret its
+// query.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

@@ -13,11 +13,11 @@ const (
 	Done
 	// Unreached: no part of the message was sent (connection refused, failed DNS lookup, connect timeout).
 	Unreached
-	// Throttled: the target rejected the message unprocessed because of its rate. It does not count as an attempt:
-	// deliveries slow down, and the message is retried after RetryAfter.
+	// Throttled: the target rejected the message because of its rate limit, without processing it. This does not
+	// count as an attempt: deliveries slow down, and the message is retried after RetryAfter.
 	Throttled
-	// Postponed: no delivery was attempted, though nothing is wrong with target or message. It does not count as an
-	// attempt. The worker keeps the message invisible for RetryAfter; other messages continue.
+	// Postponed: no delivery was attempted, although neither the target nor the message has a problem. This does not
+	// count as an attempt. The worker keeps the message invisible for RetryAfter; other messages continue.
 	Postponed
 )
 
@@ -30,29 +30,29 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// Instruction is a request by the app or the settings about a message after its delivery.
+// Instruction is a request by the app, or a rule in the settings, about what to do with a message after its delivery.
 type Instruction uint8
 
-// The instructions.
+// The instructions that a delivery can result in.
 const (
 	NoInstruction Instruction = iota
 	// Retry: the app wants the message again after RetryAfter, regardless of settings.
 	Retry
-	// Drop: the app wants the message deleted, whatever the status. The outcome is Done.
+	// Drop: the app wants the message deleted, whatever the HTTP status. The outcome is Done.
 	Drop
 	// DeadLetterNow: the app wants the message dead-lettered without further attempts.
 	DeadLetterNow
-	// TerminalStatus: the settings dead-letter messages with this status.
+	// TerminalStatus: the settings say that messages with this HTTP status are dead-lettered.
 	TerminalStatus
 )
 
-// DeadLetters reports whether the message is to be dead-lettered now.
+// DeadLetters reports whether the instruction is to dead-letter the message now.
 func (i Instruction) DeadLetters() bool { return i == DeadLetterNow || i == TerminalStatus }
 
 // Result is the result of one delivery.
 type Result struct {
 	Outcome Outcome
-	// Status is the HTTP status; 0 without a response.
+	// Status is the HTTP status; 0 if there was no response.
 	Status int
 	// Reason briefly describes the failure ("status 500", "no answer within 3m0s", "connection refused"); "" if done.
 	// It never contains parts of the message or response.
@@ -60,36 +60,37 @@ type Result struct {
 	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text,
 	// truncated; may be "". Since it may contain anything, only operators see it.
 	Answer string
-	// Excerpt is up to 1 KiB of that response as sent, if it is text and longer than Answer.
+	// Excerpt is up to 1 KiB of that response, unchanged, if it is text and longer than Answer.
 	Excerpt string
-	// Process is the app's process that was called, if replicas run here.
+	// Process names the app process that was called, if tendril runs the replicas.
 	Process    string
-	Err        error         // cause of Reason, for logs; nil if the app responded
+	Err        error         // the cause of Reason, for logs; nil if the app responded
 	Duration   time.Duration // from dialing to the end of the response
-	RetryAfter time.Duration // from Retry-After or the app's instruction; 0 if absent
+	RetryAfter time.Duration // from the Retry-After header or the app's instruction; 0 if absent
 	// Instruction overrides the default action for the outcome.
 	Instruction Instruction
-	// Unsent: the delivery failed before any of the message was sent, because of the message itself (an invalid path,
-	// a body that cannot be fetched or is too large).
+	// Unsent: the delivery failed before any part of the message was sent, because of the message itself (an invalid
+	// path, or a body that cannot be fetched or is too large).
 	Unsent bool
-	// Fault: a function returned an error or exceeded its time limit, although Status does not show it. It
-	// corresponds to status 500 over HTTP.
+	// Fault: a function returned an error or exceeded its time limit, although Status does not show this. It is
+	// treated like HTTP status 500.
 	Fault bool
 }
 
-// Invocation is the complete response to a function call: from the function, or from a service that did not run it.
+// Invocation is the complete response to a function call, from the function itself or from a service that did not run
+// it.
 type Invocation struct {
 	Status int // HTTP status; 200 if the function ran
 	// FunctionError is "Handled" or "Unhandled" if the function failed, else "".
 	FunctionError string
-	// Payload is the function's result or error; nil if it did not run.
+	// Payload is the function's result or error; nil if the function did not run.
 	Payload []byte
 	// Code is the service's error code if the function did not run, such as TooManyRequestsException; may be "".
 	Code string
-	// Reason refines Code, such as ReservedFunctionConcurrentInvocationLimitExceeded, or is the error type of a local
-	// function; may be "". It contains no other part of the payloads.
+	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded. For a local
+	// function it is the error type. It may be "", and contains no other part of the payloads.
 	Reason     string
 	Message    string        // the service's error message, for logs; may be ""
-	RetryAfter time.Duration // when to retry, if the service says so; else 0
+	RetryAfter time.Duration // time to wait before a retry, if the service returned one; else 0
 	RequestID  string        // the service's request ID; may be ""
 }

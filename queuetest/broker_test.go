@@ -11,8 +11,8 @@ import (
 	"tendril/queuetest"
 )
 
-// The suite runs twice against the embedded queue: in process and in virtual time, and over the SQS protocol with the
-// adapter for Amazon SQS. A check that fails only in the second run points to the wire.
+// The suite runs twice against the embedded queue: in process in virtual time, and over the SQS protocol through the
+// adapter for Amazon SQS. A check that fails only in the second run indicates a problem in the protocol.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func (s brokerServer) Handle(name string) queuetest.Queue {
 	return brokerQueue{s.Queue(name), s.Broker}
 }
 
-// brokerQueue adds operator actions to a broker's queue.
+// brokerQueue is a broker's queue with the administrative methods of [Queue].
 type brokerQueue struct {
 	*broker.Queue
 	b *broker.Broker

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue has the methods that the suite needs.
+// Queue has the queue methods that the suite calls.
 type Queue interface {
 	// Send sends up to ten messages and returns one result for each.
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
@@ -36,31 +36,31 @@ type Queue interface {
 type Server interface {
 	// Create creates a queue. nil attributes mean the defaults of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
-	// Handle returns a queue without checking that it exists.
+	// Handle returns a queue without checking whether it exists.
 	Handle(name string) Queue
 }
 
-// check is the check of one behavior.
+// check checks one behavior.
 type check struct {
 	name string
-	// long checks take minutes, and need virtual time.
+	// long is set on checks that take minutes and need virtual time.
 	long bool
 	run  func(e *checkRun)
 }
 
-// checkRun is one run of a check. Its methods end the check on failure.
+// checkRun is one run of a check. Its methods end the check if they fail.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
-	repeats        bool // see Suite
-	uncountsUnread bool // see Suite
-	expectsFailure bool // the server is known to fail this check; see Suite.Differs
+	repeats        bool // see [Suite]
+	uncountsUnread bool // see [Suite]
+	expectsFailure bool // the server is known to fail this check; see [Suite.Differs]
 	prefix         string
 	queues         int
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is when the observed state changes by itself; zero for never.
+	// validUntil is when the observed state ends by itself; zero means never.
 	validUntil time.Time
 }
 
@@ -70,7 +70,7 @@ type fatalFailure struct{}
 // tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute runs the check. It returns false if the check must be repeated because the machine was too slow.
+// execute runs the check. It returns false if the check must run again because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -86,7 +86,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor means that the observed state, such as invisibility, lasts only for d. Later failures do not count.
+// validFor declares that the observed state, such as invisibility, lasts only for d. The check runs again if it fails
+// after that.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -114,7 +115,7 @@ func (e *checkRun) must(what string, err error) {
 
 type attrs = map[string]string
 
-// name returns a new queue name, with the suffix .fifo if needed.
+// name returns a new queue name, with the suffix .fifo for FIFO queues.
 func (e *checkRun) name(a attrs) string {
 	e.queues++
 	name := e.prefix + "-" + strconv.Itoa(e.queues)
@@ -141,7 +142,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a dead-letter queue and a queue that redrives to it after most receives, with messages.
+// withDeadLetterQueue creates a dead-letter queue, and a queue with messages whose maxReceiveCount is most.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -149,7 +150,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy returns a redrive policy; most is inserted unchanged.
+// policy returns a redrive policy. most is inserted as it is, so it can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -170,7 +171,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns FIFO messages of one group with their bodies as deduplication IDs.
+// inGroup returns FIFO messages of the same group. Each message's deduplication ID is its body.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -190,8 +191,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused sends messages that must all be rejected, individually or as a call, with one of the codes (any if none
-// is given).
+// wantRefused sends messages and requires that all are rejected, individually or as a call, with one of the codes.
+// Without codes, any code is accepted.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -222,8 +223,8 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 // short is the shortest positive visibility timeout of SQS.
 const short = time.Second
 
-// soon is the wait for a message that should be visible: the SQS maximum, because a loaded server may be slow, or
-// less if the server is known to fail the check.
+// soon returns how long to wait for a message that should be visible. That is the SQS maximum, because a loaded
+// server may be slow, or less if the server is known to fail the check.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
@@ -240,13 +241,13 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// take receives exactly n messages. A standard queue may need several calls for that.
+// take receives exactly n messages. On a standard queue that may need several calls.
 func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), e.soon(), &visibility)
 		if len(part) == 0 {
-			e.endValidity() // the message never came, so this was not too late
+			e.endValidity() // the message never arrived, so the check was not too late
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)

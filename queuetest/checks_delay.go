@@ -44,7 +44,7 @@ func delayChecks() []check {
 			q := e.fifo(attrs{"DelaySeconds": "2"})
 			none := time.Duration(0)
 			m := grouped("g", "d", "b")
-			m.Delay = &none // means the queue's delay
+			m.Delay = &none // nil means the queue's delay
 			e.validFor(2 * short)
 			e.send(q, m)
 			e.wantEmpty("the queue delays it", q)
@@ -98,7 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// within runs do and records a failure if it takes longer than limit, which is only meant to detect endless waiting.
+// within runs do and fails the check if it takes longer than limit. The limit only detects endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -108,20 +108,20 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later runs do after d. It must finish before the check.
+// later runs do after d, in a goroutine that must finish before the check does.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// sendLater sends from goroutines other than the check's.
+// sendLater sends a message from a goroutine other than the check's.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
 }
 
-// checkManyPolls lets several receivers wait for more messages than one call can return. No message may be received
-// twice, unless the server Repeats.
+// checkManyPolls has several receivers wait for more messages than one call can return. No message may be received
+// twice, unless the server's suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

@@ -216,7 +216,7 @@ func deduplicationChecks() []check {
 			q := e.fifo(nil, grouped("g", "d", "first"))
 			e.remove(q, e.one(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
-			e.send(q, grouped("g", "d", "second")) // does not start a new deduplication interval
+			e.send(q, grouped("g", "d", "second")) // a duplicate does not start a new deduplication interval
 			e.wantEmpty("five minutes have not passed", q)
 			e.wait(4 * time.Second)
 			e.send(q, grouped("g", "d", "third"))

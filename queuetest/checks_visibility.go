@@ -61,7 +61,7 @@ func checkNewReceipts(e *checkRun) {
 	if first.ID != second.ID {
 		e.errorf("the id changed from %s to %s", first.ID, second.ID)
 	}
-	e.remove(q, first) // may or may not delete
+	e.remove(q, first) // SQS may or may not delete the message
 	e.remove(q, second)
 	e.wait(short)
 	e.wantEmpty("it was deleted", q)
@@ -186,7 +186,8 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// checkUnread checks that a queue with UncountsUnread uncounts each receive once and keeps receipt handles valid.
+// checkUnread checks that a queue with UncountsUnread undoes the count of each receive once, and that receipt handles
+// stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	giveBack := func(m queue.Message, hide time.Duration) error {
@@ -242,7 +243,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.one(q, time.Minute) // visible again after 2 s, then invisible for a minute
+	e.one(q, time.Minute) // the message becomes visible after 2 s, then stays invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

@@ -30,17 +30,17 @@ type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in order of sending; settled ones are removed occasionally
+	messages []*fakeMessage // in the order they were sent; settled messages are removed occasionally
 	settled  int            // number of settled messages
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
-	open     int // receives
-	stale    int // visibility changes
+	open     int // number of receives
+	stale    int // number of visibility changes
 
-	// waiting are the long polls, longest first; closing a channel wakes its poll. alarm wakes all of them at
-	// alarmAt, when a message becomes visible; zero if not set.
+	// waiting holds the long polls, longest first; closing a channel wakes its poll. alarm wakes all of them at
+	// alarmAt, when a message becomes visible; alarmAt is zero if alarm is not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -49,8 +49,8 @@ type Fake struct {
 type fakeMessage struct {
 	queue.Message
 	visibleAt time.Time
-	received  time.Time // the latest receive
-	serial    int       // of the latest receipt handle
+	received  time.Time // time of the latest receive
+	serial    int       // time of the receive that issued the latest receipt handle
 	uncounted bool      // the latest receive does not count
 	deleted   bool
 	dead      bool
@@ -70,14 +70,14 @@ func NewFake(opts *FakeOptions) *Fake {
 	return f
 }
 
-// Fail sets the faults of an action's next calls, one per call.
+// Fail sets the faults of the next calls of an action, one fault per call.
 func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.script[action] = append(f.script[action], faults...)
 }
 
-// SetFault replaces [FakeOptions].Fault; nil means no faults.
+// SetFault replaces [FakeOptions].Fault. nil means no faults.
 func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *Fake) Calls(action FakeAction) int {
 	return f.calls[action]
 }
 
-// Log returns the calls so far in order of arrival; nil without [FakeOptions].KeepLog.
+// Log returns the calls so far in order of arrival. It returns nil without [FakeOptions].KeepLog.
 func (f *Fake) Log() []FakeCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,15 +108,16 @@ func (f *Fake) opened(n int) int {
 // OpenReceives returns the number of receives in progress.
 func (f *Fake) OpenReceives() int { return f.opened(0) }
 
-// StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
-// timeout. They have no effect here, but on a real standard queue they may affect another consumer's receive.
+// StaleChanges returns the number of visibility changes that used an outdated receipt handle or came after the
+// visibility timeout. They have no effect here, but on a standard queue of SQS they may affect another consumer's
+// receive.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stale
 }
 
-// Message returns a message; false if it was never sent.
+// Message returns a message. It returns false if the message was never sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +158,8 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes a message in flight visible while its receipt handle stays valid, as a standard queue may do any
-// time.
+// Redeliver makes a message in flight visible, although its receipt handle stays valid. A standard queue may do so
+// any time.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +177,7 @@ func (f *Fake) wake(n int) {
 	f.waiting = slices.Delete(f.waiting, 0, n)
 }
 
-// wakeAt schedules waking all long polls at a time; zero for never.
+// wakeAt sets the time at which all long polls wake; zero means never.
 func (f *Fake) wakeAt(at, now time.Time) {
 	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
 		return
@@ -189,14 +190,14 @@ func (f *Fake) wakeAt(at, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.alarmAt.Equal(at) {
-			f.alarmAt = time.Time{} // polls that continue waiting set the next one
+			f.alarmAt = time.Time{} // polls that continue to wait set the next time
 			f.wake(len(f.waiting))
 		}
 	})
 }
 
-// beginCall counts a call, waits for half of its latency and returns its fault. If ctx is done before, the call has
-// no effect.
+// beginCall counts a call, waits for half of its latency and returns its fault. If ctx is done before that, the call
+// has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -225,12 +226,12 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// endCall waits for the second half of the latency. If ctx is done before, the result of the call is lost.
+// endCall waits for the second half of the latency. If ctx is done before that, the result of the call is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
 
-// waitFor waits for d or until wake is closed; the error is ctx's.
+// waitFor waits until d has passed, wake is closed or ctx is done. It returns ctx's error.
 func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -246,7 +247,7 @@ func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// Send appends messages with the IDs "m-000001" and so on.
+// Send appends messages and gives them the IDs "m-000001", "m-000002" and so on.
 func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
@@ -292,8 +293,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. A fault with Apply hides them and returns only its error. If ctx is
-// done during the wait, no message is received.
+// Receive returns visible messages, oldest first. A fault with Apply hides the messages but returns only its error.
+// If ctx is done during the wait, no message is received.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
@@ -329,9 +330,9 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 		f.mu.Unlock()
 		err := waitFor(ctx, wake, end.Sub(now))
 		f.mu.Lock()
-		if i := slices.Index(f.waiting, wake); i >= 0 { // not woken
+		if i := slices.Index(f.waiting, wake); i >= 0 { // this poll was not woken
 			f.waiting = slices.Delete(f.waiting, i, i+1)
-		} else if err != nil { // woken, but leaving: wake another
+		} else if err != nil { // this poll was woken but takes nothing, so wake another
 			f.wake(1)
 		}
 		if err != nil {
@@ -340,7 +341,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives up to req.Max messages. If there are none, next is when one becomes visible.
+// take receives up to req.Max messages. If there are none, it returns the time at which one becomes visible as next.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -395,7 +396,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
-// compact removes settled messages from the front, and from the middle if they are the majority.
+// compact removes settled messages from the front. If they are the majority, it removes all of them.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]
@@ -413,7 +414,7 @@ func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.delete(receipts[i], now) })
 }
 
-// Expire is Delete.
+// Expire does the same as Delete.
 func (f *Fake) Expire(ctx context.Context, receipts []string) []error { return f.Delete(ctx, receipts) }
 
 // ChangeVisibility sets the visibility timeout of received messages.

@@ -17,30 +17,32 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value and nil are a standard queue without latency and dead-letter queue.
+// FakeOptions configure a [Fake]. The zero value and nil configure a standard queue without latency or a dead-letter
+// queue.
 type FakeOptions struct {
-	// FIFO delivers each message group in order; every message then needs a GroupID.
+	// FIFO delivers each message group in order. Every message then needs a GroupID.
 	FIFO bool
 	// Visibility is the default visibility timeout; 0 means 30 s.
 	Visibility time.Duration
-	// MaxReceives is the maximum receive count before a message is dead-lettered; 0 means no limit.
+	// MaxReceives is the receive count after which a message is dead-lettered; 0 means no limit.
 	MaxReceives int
-	// UncountsUnread makes a visibility change with Unread uncount its receive, like the embedded queue and unlike
-	// SQS.
+	// UncountsUnread means that a visibility change with Unread undoes the count of its receive, as in the embedded
+	// queue; in SQS it does not.
 	UncountsUnread bool
 	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
 	Latency time.Duration
-	// Fault, if set, returns the fault of each call not covered by [Fake.Fail]. It must be safe for concurrent use.
+	// Fault, if not nil, returns the fault of each call that [Fake.Fail] sets none for. It must be safe for
+	// concurrent use.
 	Fault func(FakeCall) FakeFault
-	// KeepLog records every call for [Fake.Log].
+	// KeepLog makes the fake record every call for [Fake.Log].
 	KeepLog bool
 }
 
-// FakeFault is a fault of a call. The zero value is no fault.
+// FakeFault is a fault of a call. The zero value means no fault.
 type FakeFault struct {
 	// Err is returned for the whole call, or for each of Entries. nil means that the call succeeds after Latency.
 	Err error
-	// Apply lets the call take effect nevertheless, as if its response were lost.
+	// Apply means that the call takes effect nevertheless, as if only its response were lost.
 	Apply bool
 	// Entries are the indexes of the failing batch entries; nil means all. Receives and sends fail as a whole.
 	Entries []int
@@ -52,7 +54,7 @@ type FakeFault struct {
 type FakeCall struct {
 	Action FakeAction
 	At     time.Time
-	// Entries is the number of entries, or the maximum of a receive.
+	// Entries is the number of entries of a batch, or the maximum number of messages of a receive.
 	Entries int
 	// Receipts are the arguments of a delete, Changes of a visibility change.
 	Receipts []string

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain lets the checks that wait for a real clock run in parallel, unless -parallel is set.
+// TestMain raises -parallel unless it is set, because checks in real time mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

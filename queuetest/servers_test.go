@@ -16,20 +16,20 @@ func TestServersConform(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		start   func(testing.TB) (endpoint string)
-		account string // in queue URLs
+		account string // account ID in queue URLs
 		differs map[string]string
 	}{
 		{"moto", func(t testing.TB) string { return testpeer.Moto(t, "sqs") }, "123456789012", motoDiffers},
 		{"ElasticMQ", testpeer.ElasticMQ, "000000000000", elasticMQDiffers},
 		{"MiniStack", testpeer.MiniStack, "000000000000", miniStackDiffers},
 	} {
-		t.Run(c.name, func(t *testing.T) { // one server at a time: each is busy with parallel checks
+		t.Run(c.name, func(t *testing.T) { // run one server at a time: the parallel checks keep each busy
 			endpoint := c.start(t)
 			server := openSQS(t, endpoint, endpoint+"/"+c.account+"/")
 			suite := queuetest.Suite{
 				Start:   func(testing.TB) queuetest.Server { return server },
 				Differs: c.differs,
-				Repeats: c.name == "moto", // it checks visibility and hides a message without a lock
+				Repeats: c.name == "moto", // the server checks visibility and hides the message without holding a lock
 			}
 			suite.Run(t)
 		})

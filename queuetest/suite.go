@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of assumptions of
-// this module.
+// Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of behavior that
+// this module relies on.
 type Suite struct {
 	// Start returns the server for a check. It may return the same server every time, because each check uses its own
 	// queue names.
 	Start func(t testing.TB) Server
 	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
-	// run in this process. Without it, checks that take minutes are skipped.
+	// run in this process. If Virtual is false, checks that take minutes are skipped.
 	Virtual bool
-	// Differs maps checks that the server is known to fail to its actual behavior. They still run, are reported as
-	// skipped, and fail the suite if they pass.
+	// Differs maps the checks that the server is known to fail to a description of its behavior. These checks still
+	// run, are reported as skipped, and fail the suite if they pass.
 	Differs map[string]string
-	// Repeats allows concurrent receives of a standard queue to return the same message, as SQS may do
-	// ("at-least-once delivery"), but never to miss one.
+	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
+	// ("at-least-once delivery"). Every message must still be received.
 	Repeats bool
-	// UncountsUnread expects that receives of messages returned undelivered do not count ([queue.VisibilityChange]).
-	// Otherwise they must count.
+	// UncountsUnread means that receives of messages returned with [queue.VisibilityChange].Unread must not count. If
+	// it is false, they must count.
 	UncountsUnread bool
 }
 
-// Run runs every check as a parallel subtest. In real time checks mostly wait, so use a high -parallel.
+// Run runs every check as a parallel subtest. In real time, checks spend most of their time waiting, so use a high
+// -parallel.
 func (s *Suite) Run(t *testing.T) {
 	checks := allChecks()
 	for name := range s.Differs {
@@ -95,7 +96,8 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix returns a queue name prefix unique to the check and this run, because a server may outlive the process.
+// prefix returns a prefix for queue names. It is unique to the check and this run, because a server may outlive the
+// process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

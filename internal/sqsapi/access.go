@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// authorize checks the caller's right to call an action on a queue; name is "" for actions without a queue. A caller
-// without rights does not learn whether the queue exists.
+// authorize checks whether the caller may call an action on a queue; name is "" for actions without a queue. A caller
+// without permission does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {
@@ -34,7 +34,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
 	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
 
-// admitted makes an action require the registry's token, unless requests are signed.
+// admitted returns an action that requires the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
@@ -50,8 +50,8 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether a request lacks the required credentials in its headers. Such a request is refused
-// whatever its body contains.
+// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused whatever its
+// body contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// signedClient is an AWS SDK client with a key pair that signs for the host queue.internal, whatever the URL.
+// signedClient returns an AWS SDK client with a key pair. It signs for the host queue.internal, whatever the URL.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -49,7 +49,8 @@ func code(err error) string {
 	return ""
 }
 
-// Requests signed with keys of a credentials file are accepted for any host, and each key pair has its own rights.
+// Requests signed with keys of a credentials file are accepted for any host, and each key pair has its own
+// permissions.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -145,7 +146,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// A redrive policy requires a right to its target.
+// Setting a redrive policy requires permission for its target queue.
 func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -190,7 +191,7 @@ func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	}
 }
 
-// Over HTTP, by the owner and by a key pair with every right.
+// The requests come over HTTP, from the owner and from a key pair with all permissions.
 func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -234,7 +235,7 @@ func TestSocketsAnswerToAnyHost(t *testing.T) {
 	}
 }
 
-// Query requests may be signed in headers or in the URL.
+// The signature of a Query request may be in its headers or in its URL.
 func TestSignedQueryRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -293,7 +294,8 @@ func TestSignedQueryRequests(t *testing.T) {
 	}
 }
 
-// Any local user can call a loopback endpoint, so leading and enqueueing runs require the token; queues remain open.
+// Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs require the token. Queues
+// need no token.
 func TestRegistryAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
@@ -319,7 +321,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	mustCall(t, h, "ListQueues", "{}")
 }
 
-// With signed requests, a key pair with every right replaces the token.
+// With signed requests, a key pair with all permissions replaces the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -353,8 +355,8 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 }
 
-// A program on the port of a stopped tendril serve does not get the token, nor does an older version, unless trusted
-// explicitly.
+// A program on the port of a stopped 'tendril serve' does not get the token. An older version of tendril does not get
+// it either, unless it is trusted explicitly.
 func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

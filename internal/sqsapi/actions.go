@@ -35,7 +35,7 @@ func sqsActions() map[string]action {
 			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
 		})),
-		// Any account but this one has no queues.
+		// Accounts other than this broker's have no queues.
 		"GetQueueUrl": typed(func(x *actionCall, in *struct {
 			namedQueue
 			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
@@ -120,14 +120,14 @@ type listQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listDeadLetterSourceQueuesResponse differs from ListQueues as in SQS: its list starts in lower case and is present
-// even if empty.
+// listDeadLetterSourceQueuesResponse differs from the response to ListQueues as in SQS: the name of its list starts
+// in lower case, and the list is present even if it is empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
-// maxListed is the maximum and default page size.
+// maxListed is both the maximum and the default page size.
 const maxListed = 1000
 
 type pageRequest struct {
@@ -136,8 +136,8 @@ type pageRequest struct {
 }
 
 // page returns up to MaxResults names after the token, and the token of the next page ("" at the end). As in SQS, a
-// client without MaxResults gets no token. names are sorted and a token is the last name of its page, so tokens stay
-// valid when queues come and go.
+// request without MaxResults gets no token. names must be sorted. A token is the last name of its page, so it stays
+// valid when queues are created or deleted.
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {
@@ -177,12 +177,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// queueAttributes has numbers as strings and times in seconds since 1970.
+// queueAttributes is a queue's attributes as sent: numbers as strings, times in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// queueAttributeNames are all valid names. Read-only.
+// queueAttributeNames lists all valid attribute names. Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
@@ -191,7 +191,8 @@ var queueAttributeNames = []string{
 	"SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
-// getQueueAttributes returns the requested attributes that the queue has; none without names, as in SQS.
+// getQueueAttributes returns the requested attributes that the queue has. As in SQS, a request without names gets
+// none.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`

@@ -24,10 +24,10 @@ type messageAttribute struct {
 	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
-// attributeList is sorted by name. On the wire it is an object.
+// attributeList holds message attributes, sorted by name. On the wire it is a JSON object.
 type attributeList []messageAttribute
 
-// sort sorts by name and keeps only the last of attributes with the same name.
+// sort sorts the attributes by name. If several have the same name, it keeps only the last.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -48,8 +48,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue converts attributes of a send. The broker validates them; only the choice between string and binary
-// fields is checked here, where it is still visible.
+// toQueue converts the attributes of a message to send. It checks only whether the value is in the string or the
+// binary field, which is lost in the conversion; the broker validates the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -86,10 +86,11 @@ func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 	return a, nil
 }
 
-// traceAttribute is the only system attribute that a producer can set.
+// traceAttribute is the only system attribute that a sender can set.
 const traceAttribute = "AWSTraceHeader"
 
-// maxTrace limits the trace header in bytes, which counts towards no SQS limit. X-Ray's own is below 500 bytes.
+// maxTrace is the maximum length of the trace header in bytes. It counts towards no SQS limit; X-Ray's own headers
+// are below 500 bytes.
 const maxTrace = 2048
 
 // checkTraceHeader rejects system attributes other than AWSTraceHeader.
@@ -107,7 +108,7 @@ func checkTraceHeader(system []queue.Attribute) error {
 	return nil
 }
 
-// selectAttributes returns the attributes that a receive requested: by name, by "prefix.*", or all with "All", ".*"
+// selectAttributes returns the attributes that a receive requested: by name, with "prefix.*", or all with "All", ".*"
 // or "*".
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
@@ -129,13 +130,14 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends the hexadecimal MD5 of a body, which clients verify. It detects corruption, not attacks.
+// appendBodyMD5 appends the hexadecimal MD5 digest of a body, which clients verify. It detects corruption, not
+// attacks.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// appendAttributesMD5 appends the hexadecimal digest of attributes, or nothing if there are no attributes.
+// appendAttributesMD5 appends the hexadecimal MD5 digest of attributes, or nothing if there are no attributes.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -149,8 +151,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// systemAttributes are the system attributes that a receive may request, in output order. Numbers are strings, times
-// are milliseconds since 1970. Empty ones are omitted. Read-only.
+// systemAttributes lists the system attributes that a receive may request, in output order. Numbers are sent as
+// strings, times in milliseconds since 1970, and empty attributes are omitted. Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -168,7 +170,8 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// systemSetOf merges the deprecated and the current request parameter. Unknown names are ignored, as in SQS.
+// systemSetOf merges the requested names from the deprecated and the current request parameter. Unknown names are
+// ignored, as in SQS.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

@@ -20,16 +20,16 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks alternate with a server that reads the same request and sends a canned reply, so that results do not
-// depend on the machine. "%canned" is our rate relative to it, and "%canned-cpu" the same for processor time, which
-// other load and a slow disk do not affect. Both include the client. Run them with -cpu 1 to put client and server on
-// one core.
+// The benchmarks alternate between our server and one that reads the same request and sends a canned reply, so that
+// results do not depend on the machine. "%canned" is our request rate relative to that server's. "%canned-cpu" is the
+// same for processor time, which other load and a slow disk do not affect. Both include the client. Run the
+// benchmarks with -cpu 1 to put client and server on one core.
 
 var benchBody = strings.Repeat("x", 200)
 
 const benchAttributes = `"MessageAttributes":{"kind":{"DataType":"String","StringValue":"thumbnail"},"size":{"DataType":"Number","StringValue":"200"}}`
 
-// wire is a client with one connection per caller.
+// wire is an HTTP client with one connection per caller.
 type wire struct {
 	client *http.Client
 	url    string
@@ -53,7 +53,7 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// call sends a request of the JSON protocol, or of the Query protocol if action is "".
+// call sends a request in the JSON protocol, or in the Query protocol if action is "".
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned replies to each action with one recorded response of our server.
+// canned is a server that replies to each action with one response recorded from our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -95,7 +95,7 @@ func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-// bench has both servers.
+// bench holds both servers.
 type bench struct {
 	h          *Handler
 	ours, fake *wire
@@ -109,7 +109,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call calls our server; its response becomes the canned one.
+// call calls our server and records the response as the canned one.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -118,15 +118,15 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// compare runs n steps alternately on both servers and reports the ratio. prepare runs before each of our turns,
-// untimed.
+// compare runs n steps on both servers alternately and reports the ratio. It calls prepare before each step on our
+// server; that time does not count.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
 	b.ReportMetric(100*cpuShare, "%canned-cpu")
 }
 
-// inTurns returns the time and processor time of other relative to ours.
+// inTurns runs both functions alternately and returns the time and processor time of other relative to ours.
 func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
@@ -160,7 +160,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// fill sends n messages without the wire.
+// fill sends n messages directly to the broker.
 func (s *bench) fill(b *testing.B, n int) {
 	batch := make([]queue.Outgoing, queue.MaxBatch)
 	for i := range batch {
@@ -264,7 +264,8 @@ func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string
 		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
 }
 
-// handlesIn finds receipt handles cheaply, so that the client's cost does not hide the servers' difference.
+// handlesIn finds receipt handles without parsing the response, so that the client's cost does not hide the
+// difference between the servers.
 func handlesIn(answer string) (handles []string) {
 	const key = `"ReceiptHandle":"`
 	for {
@@ -277,7 +278,7 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// BenchmarkQuery alternates between both protocols. "xJSON-cpu" is the processor time of Query relative to JSON,
+// BenchmarkQuery alternates between the two protocols. "xJSON-cpu" is the processor time of Query relative to JSON,
 // including the client.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
@@ -353,7 +354,7 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	s.ours.call(b, "", action+to+form.String())
 }
 
-// BenchmarkEncode compares the hand-written and the standard encoder on ten messages, including digests.
+// BenchmarkEncode compares the hand-written encoder and the standard one for ten messages, including digests.
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
@@ -420,7 +421,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal is the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
+// journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
 // the disk, and notifies all callers.
 type journal struct {
 	canned
@@ -437,7 +438,7 @@ func newJournal(b *testing.B) *journal {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Overwriting does not change the file's metadata.
+	// Write the file once in advance, since overwriting does not change its metadata.
 	if _, err := file.Write(make([]byte, 16<<20)); err != nil {
 		b.Fatal(err)
 	}
@@ -479,8 +480,8 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
-// BenchmarkSender compares one caller's sends with the canned server plus one sync, the minimum of a durable send
-// over the wire. O_DSYNC makes a write wait for the disk.
+// BenchmarkSender compares the sends of one caller with the canned server plus one sync, which is the minimum for a
+// durable send over HTTP. O_DSYNC makes a write wait for the disk.
 func BenchmarkSender(b *testing.B) {
 	s := newBench(b)
 	s.call(b, "SendMessage", sendBody())
@@ -504,8 +505,8 @@ func BenchmarkSender(b *testing.B) {
 	b.ReportMetric(100*cpuShare, "%row-cpu")
 }
 
-// BenchmarkLeast compares the journal with the canned server: the upper limit of durable servers using net/http on
-// this machine.
+// BenchmarkLeast compares the journal with the canned server. The result is the upper limit for durable servers using
+// net/http on this machine.
 func BenchmarkLeast(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"single/16", "SendMessage", sendBody()},

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A FIFO receipt handle deletes and changes a message until its visibility timeout expires, and is rejected
-// afterwards, in both protocols, alone and in a batch.
+// The receipt handle of a FIFO message can delete and change the message until its visibility timeout expires. After
+// that it is rejected, in both protocols, alone and in a batch.
 func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ action, json, query string }{
@@ -56,7 +56,7 @@ func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	}
 }
 
-// receiveFIFO creates a FIFO queue and returns the receipt handle of a message hidden for a second.
+// receiveFIFO creates a FIFO queue and returns the receipt handle of a message that is hidden for a second.
 func receiveFIFO(t *testing.T, h *Handler, name string) (handle string) {
 	t.Helper()
 	mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"FifoQueue":"true"}}`)

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxMessage is the size limit of a message or batch.
+	// maxMessage is the maximum size in bytes of a message or batch.
 	maxMessage = 1 << 20
-	// MaxBody is the largest request body in bytes. JSON may escape a byte with six (\u003c), so six times the
-	// largest batch plus room for names, handles and URLs holds every valid request.
+	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so every
+	// valid request fits into six times the largest batch plus space for names, handles and URLs.
 	MaxBody = 6*maxMessage + 256<<10
 	// maxDepth limits nesting. A valid request needs at most six levels.
 	maxDepth = 16
-	// maxValues limits the number of JSON values, since a small body can otherwise require a hundred times its size
-	// in memory. The largest valid batch has less than a thousand.
+	// maxValues is the maximum number of JSON values. Without it, a small body could require a hundred times its size
+	// in memory. The largest valid batch has fewer than a thousand values.
 	maxValues = 10_000
 )
 
-// decodeJSON fills the struct that request points to. An empty body is a request without parameters. Errors are
-// [*queue.Error] and never quote the body.
+// decodeJSON decodes a body into the struct that request points to. An empty body is a request without parameters.
+// Errors are [*queue.Error] and never quote the body.
 //
-// It accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with line
-// breaks.
+// decodeJSON accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with
+// line breaks.
 func (p parameters) decodeJSON(body []byte, request any) error {
 	r := sqswire.NewReader(string(body), sqswire.Limits{Depth: maxDepth, Values: maxValues})
 	if r.AtEnd() {
@@ -42,7 +42,7 @@ func (p parameters) decodeJSON(body []byte, request any) error {
 	return nil
 }
 
-// readJSON reads an object into a struct and ignores unknown members.
+// readJSON reads a JSON object into a struct. It ignores unknown members.
 func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	r.Object(func(name string) {
 		if f := p.byJSONName(name); f != nil {
@@ -53,7 +53,7 @@ func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	})
 }
 
-// byJSONName returns the field with a name, in any case, or nil.
+// byJSONName returns the parameter with a JSON name, in any case, or nil.
 func (p parameters) byJSONName(name string) *parameter {
 	if f := p[name]; f != nil && f.json == name {
 		return f
@@ -155,7 +155,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 follows the name of a Query parameter.
+// notBase64 follows the name of a Query parameter in the error text.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

@@ -105,7 +105,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 	}
 }
 
-// The contents of strings, even after an escaped quotation mark, do not count.
+// Characters inside strings, even after an escaped quotation mark, do not count.
 func TestLimitsIgnoreStrings(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
@@ -119,7 +119,7 @@ func TestLimitsIgnoreStrings(t *testing.T) {
 
 func TestMostValues(t *testing.T) {
 	t.Parallel()
-	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // the object, the list and the elements
+	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // counts the object, the list and the elements
 	if err := decodeJSON([]byte(body), new(sendMessageRequest)); err != nil {
 		t.Error(err)
 	}
@@ -168,7 +168,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkSameAsStandard checks that accepted requests decode like in the standard library, unless they have duplicates.
+// checkSameAsStandard checks that accepted requests are decoded as by the standard library, unless they have
+// duplicates.
 func checkSameAsStandard(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours := action.request()
@@ -188,7 +189,7 @@ func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// decodeByLibrary is the reference: the next version of encoding/json.
+// decodeByLibrary decodes with the reference: the next version of encoding/json.
 func decodeByLibrary(body []byte, request any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -197,7 +198,7 @@ func decodeByLibrary(body []byte, request any) error {
 		jsonv1.MatchCaseSensitiveDelimiter(true), jsonv1.ParseBytesWithLooseRFC4648(true))
 }
 
-// UnmarshalJSONFrom decodes attributes for the library.
+// UnmarshalJSONFrom decodes attributes for encoding/json/v2.
 func (l *attributeList) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	var object map[string]*messageAttribute
 	err := jsonv2.UnmarshalDecode(from, &object)
@@ -205,7 +206,7 @@ func (l *attributeList) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	return err
 }
 
-// UnmarshalJSON decodes attributes for the standard library.
+// UnmarshalJSON decodes attributes for encoding/json.
 func (l *attributeList) UnmarshalJSON(text []byte) error {
 	var object map[string]*messageAttribute
 	err := json.Unmarshal(text, &object)
@@ -213,7 +214,7 @@ func (l *attributeList) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// attributesOf converts an object, whose values may be nil.
+// attributesOf converts an object of attributes, whose values may be nil.
 func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	if object != nil {
 		l = attributeList{}
@@ -229,7 +230,7 @@ func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	return l
 }
 
-// decodeCase is a request and whether it is accepted.
+// decodeCase is a request and whether the decoder accepts it.
 type decodeCase struct {
 	action, body string
 	accepted     bool
@@ -295,8 +296,8 @@ func decodeCases() []decodeCase {
 	}
 }
 
-// checkSameAsLibrary checks that decoder and library accept the same requests within the limits, and decode them
-// alike except for duplicates.
+// checkSameAsLibrary checks that the decoder and the library accept the same requests within the limits, and decode
+// them to the same values, except for duplicates.
 func checkSameAsLibrary(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours, library := action.request(), action.request()

@@ -8,7 +8,7 @@
 //	   |
 //	guard        Host? a browser?                      -> 403
 //	   |
-//	buffer       at most 6 MiB and a bit               -> 413
+//	buffer       at most MaxBody bytes                 -> 413
 //	   |
 //	parameters: decodeJSON, decode                     -> 400
 //	   |         UTF-8, depth, number of values, types
@@ -33,13 +33,14 @@
 //
 // # Access control
 //
-// With [Options.Keys], every request must be signed by a key pair with the necessary rights (package access). Without
-// keys, every client may use the queues, and the registry requires its token; the server should then listen only on
-// loopback addresses and Unix sockets.
+// With [Options.Keys], every request must be signed by a key pair with the necessary permissions (package access).
+// Without keys, every client may use the queues, and the registry requires its token; the server should then listen
+// only on loopback addresses and Unix sockets.
 //
 // The guard protects against web pages in a browser on this machine. Their requests carry Origin, Referer or Sec-*
-// headers, which SDKs do not send; DNS rebinding shows in the Host header. Since browsers send forms, which are valid
-// Query requests, without a preflight, Accept-Language is refused there too. Replies never carry CORS headers.
+// headers, which SDKs do not send; DNS rebinding is visible in the Host header. Browsers send forms, which are valid
+// Query requests, without a preflight, so Query requests with Accept-Language are refused too. Replies never have CORS
+// headers.
 //
 // # Invariants
 //
@@ -52,8 +53,7 @@
 //
 // If a reply cannot be written, its messages become visible again after their visibility timeout, as in SQS. A full
 // disk is status 507; a closing or recovering store is 503, which SDKs retry. The cause of an unexpected error (500)
-// goes to
-// [Events], not to the client.
+// goes to [Events], not to the client.
 //
 // There are no rate limits, no encryption at rest and no TLS, which is left to the server.
 //

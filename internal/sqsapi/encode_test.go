@@ -31,7 +31,7 @@ type wireAttribute struct {
 	DataType    string
 }
 
-// standardReceived converts a response.
+// standardReceived converts a response for the standard encoder.
 func standardReceived(r *receiveMessageResponse) wireReceived {
 	var wire wireReceived
 	for _, m := range r.received {
@@ -135,7 +135,7 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 	})
 }
 
-// The hand-written encoders match the standard one.
+// The hand-written encoders produce the same output as the standard one.
 func TestEncodersMatchTheStandardEncoder(t *testing.T) {
 	t.Parallel()
 	full := accepted{"body", "attributes", "system", "id", "1"}

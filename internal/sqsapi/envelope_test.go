@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// Names and statuses match Amazon's model and recorded responses.
+// Error names and HTTP statuses match Amazon's model and recorded responses.
 func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -66,7 +66,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
 		codeEncoding, codeInternal} {
-		delete(left, code) // do not reach an action; see TestA1A5A8Envelope
+		delete(left, code) // these errors occur before an action runs; see TestA1A5A8Envelope
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
@@ -180,7 +180,8 @@ func TestA1A5A8Envelope(t *testing.T) {
 	}
 }
 
-// A body announced as too large is not read; one of unknown length is cut off at the limit.
+// If the announced length of a body is too large, the body is not read. If the length is unknown, reading stops at
+// the limit.
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -203,8 +204,8 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// The largest message fits in any JSON encoding, and a million escapes are as fast as letters: with quadratic
-// decoding this test would take minutes.
+// The largest message is accepted in any JSON encoding, and a million escapes take no longer than letters. If
+// decoding were quadratic, this test would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -302,10 +303,10 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// FuzzServe sends arbitrary parameters to every action. Replies must be JSON without internal failures.
+// FuzzServe sends arbitrary parameters to every action. Replies must be JSON and must not be internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
-	h.Stop() // no long polls
+	h.Stop() // prevents long polls
 	for _, name := range []string{"jobs", "steps.fifo"} {
 		body := `{"QueueName":"` + name + `"}`
 		if strings.HasSuffix(name, ".fifo") {

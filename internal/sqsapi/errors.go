@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// Codes of requests that do not reach an action.
+// Error codes for requests that do not reach an action.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
@@ -18,27 +18,27 @@ const (
 
 // fault is the wire form of an error code.
 type fault struct {
-	// query is the code in the Query protocol. JSON replies have it in the header x-amzn-query-error, batch entries
+	// query is the code in the Query protocol. JSON replies repeat it in the header x-amzn-query-error, batch entries
 	// in Code.
 	query string
-	// status is the HTTP status; 500 and above are the server's fault.
+	// status is the HTTP status. 500 and above mean that the server is at fault.
 	status int
-	// text replaces the error's message if clients match on a fixed one.
+	// text replaces the error's message if clients match on a fixed text.
 	text string
 }
 
 func (f fault) sender() bool { return f.status < 500 }
 
-// prefixed is the namespace of some query codes.
+// prefixed is the prefix of some query codes.
 const prefixed = "AWS.SimpleQueueService."
 
-// Clients match on these texts.
+// Error texts that clients match on.
 const (
 	noQueueText      = "The specified queue does not exist."
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."
 )
 
-// faultOf returns the wire form of a code. Unknown codes are internal failures.
+// faultOf returns the wire form of an error code. Unknown codes become internal failures.
 func faultOf(code string) fault {
 	if f, ok := faults[code]; ok {
 		return f
@@ -79,8 +79,8 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
-	// Not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately and the disk stays full. A
-	// closing or failed store may be back at the next attempt.
+	// These codes are not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately and the
+	// disk stays full. A closed or failed store may work again at the next attempt.
 	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},

@@ -48,8 +48,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// trusted is the number of bytes that must arrive before the Content-Length determines the buffer's size. The server
-// reserves memory for larger bodies (package httplimit).
+// trusted is the number of bytes that must arrive before the server allocates a buffer for the whole Content-Length.
+// Package httplimit reserves memory for larger bodies.
 const trusted = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
@@ -94,7 +94,7 @@ func tooLarge() error {
 		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
-// authenticate determines the caller. Without keys it is the owner.
+// authenticate determines the caller. If the handler has no keys, every caller is the owner.
 func (x *exchange) authenticate(body []byte) (err error) {
 	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {
@@ -103,7 +103,8 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// run runs an action, which may wait, and replies. There may be thousands of long polls, so its stack must be small.
+// run runs an action, which may wait, and replies. Its stack must be small, because thousands of long polls may wait
+// in it.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()
@@ -135,7 +136,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// fail replies with an error. Internal errors are reported to Events, not to the client.
+// fail replies with an error. It reports internal errors to Events, not to the client.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	var report Answer
@@ -157,8 +158,8 @@ func (x *exchange) answer(status int, contentType string, body []byte, report An
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// If the write fails, the client has disconnected, and received messages become visible again after their
-		// timeout.
+		// Ignore the error: the client has disconnected, and received messages become visible again after their
+		// visibility timeout.
 		_, _ = x.w.Write(body)
 	}
 	if x.h.events.Answered != nil {

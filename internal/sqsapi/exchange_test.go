@@ -76,7 +76,7 @@ func TestA1A8EveryActionHasAnExchange(t *testing.T) {
 	}
 }
 
-// exchanged replays a file and returns it with the actual reply.
+// exchanged replays a file and returns its text with the actual replies.
 func exchanged(t *testing.T, file string) string {
 	t.Helper()
 	head, rest, ok := strings.Cut(file, "=== request\n")
@@ -91,7 +91,7 @@ func exchanged(t *testing.T, file string) string {
 	for line := range strings.Lines(before) {
 		action, body, _ := strings.Cut(strings.TrimSpace(line), " ")
 		s.replace(mustCall(t, h, action, s.fill(body, verbatim)))
-		synctest.Wait() // wait for everything it started
+		synctest.Wait() // wait for all goroutines that the request started
 	}
 	w := httptest.NewRecorder()
 	escape := verbatim
@@ -107,7 +107,7 @@ func exchanged(t *testing.T, file string) string {
 	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
 }
 
-// rawRequest parses a request as sent on the wire; the rest is its body.
+// rawRequest parses a request as sent on the wire. The text after the headers is its body.
 func rawRequest(t *testing.T, text string) *http.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
@@ -126,11 +126,11 @@ func rawRequest(t *testing.T, text string) *http.Request {
 	return r
 }
 
-// volatile matches text that differs between runs: IDs, receipt handles, task handles.
+// volatile matches text that differs between runs: IDs, receipt handles and task handles.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
 	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
 
-// stable replaces volatile text by placeholders of the same length.
+// stable replaces volatile text with placeholders of the same length.
 type stable struct{ values, names []string }
 
 func (s *stable) replace(text string) string {
@@ -155,7 +155,7 @@ func (s *stable) replace(text string) string {
 	return text
 }
 
-// fill restores the values: <1> is the second one seen.
+// fill replaces placeholders with the values they stand for; <1> is the second value seen.
 func (s *stable) fill(text string, escape func(string) string) string {
 	for i := range s.values {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))
@@ -188,10 +188,10 @@ func TestA4EmptyListsAreAbsent(t *testing.T) {
 	}
 }
 
-// Attributes are text; queue times are in seconds and message times in milliseconds, without fractions.
+// Attributes are text. Queue times are in seconds and message times in milliseconds, without fractions.
 func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // starts in the year 2000
+	synctest.Test(t, func(t *testing.T) { // virtual time starts in the year 2000
 		h := newHandler(t, nil)
 		time.Sleep(1234 * time.Millisecond)
 		mustCall(t, h, "CreateQueue", `{"QueueName":"jobs","Attributes":{"DelaySeconds":"0"}}`)

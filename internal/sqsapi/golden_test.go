@@ -58,7 +58,7 @@ func TestA4A7Golden(t *testing.T) {
 	}
 }
 
-// replay runs a script and returns it with the actual replies.
+// replay runs a script and returns its text with the actual replies.
 func replay(t *testing.T, script string) string {
 	t.Helper()
 	p := player{h: newHandler(t, nil)}
@@ -66,7 +66,7 @@ func replay(t *testing.T, script string) string {
 		line = strings.TrimRight(line, "\n")
 		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") &&
 			line != "" {
-			continue // a previous reply
+			continue // skip the reply that the script contains
 		}
 		p.answered = false
 		switch {
@@ -128,7 +128,7 @@ func (p *player) answer(t *testing.T) {
 	p.action, p.headers, p.answered = "", nil, true
 }
 
-// scrubber names values that differ between runs.
+// scrubber replaces values that differ between runs with names.
 type scrubber struct {
 	names, values []string
 	ids, handles  int

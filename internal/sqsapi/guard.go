@@ -10,10 +10,11 @@ import (
 	"tendril/queue"
 )
 
-// guard keeps web pages from calling the endpoint. Pages can call any port of this machine, which shows in headers
-// that only browsers send. By DNS rebinding they can also read the replies, which shows in the Host header.
+// guard keeps web pages from calling the endpoint. A page can send requests to any port of this machine, but browsers
+// add headers that no other client sends. With DNS rebinding a page can also read the replies, but then the Host
+// header is wrong.
 type guard struct {
-	signed bool // requests are signed, which no page can do
+	signed bool // requests must be signed, which a page cannot do
 }
 
 func (g guard) check(r *http.Request) error {
@@ -30,7 +31,7 @@ func (g guard) check(r *http.Request) error {
 	header := browserHeader(r.Header)
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
 		// Pages can send Query requests without a preflight, and some browsers omit the other headers for hosts that
-		// are not loopback. All send this one.
+		// are not loopback. All browsers send Accept-Language.
 		header = "Accept-Language"
 	}
 
@@ -42,8 +43,8 @@ func (g guard) check(r *http.Request) error {
 	return nil
 }
 
-// isLoopback reports whether a Host header is localhost or a loopback address, with any port, since ports may be
-// forwarded.
+// isLoopback reports whether a Host header is localhost or a loopback address. Any port is accepted, since ports may
+// be forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -62,7 +63,7 @@ func isLoopback(hostport string) bool {
 }
 
 // ofNodeFetch reports whether a request is from Node's fetch, which sends Sec-Fetch-Mode: cors and no other browser
-// header. Browsers send Sec-Fetch-Site with it, and scripts cannot set or remove either
+// header. Browsers always add Sec-Fetch-Site, and scripts cannot set or remove either
 // (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	for name := range header {
@@ -75,7 +76,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header that only browsers send, or "". Scripts cannot set Sec- headers.
+// browserHeader returns the name of a header that only browsers send, or "". Scripts cannot set Sec- headers.
 func browserHeader(header http.Header) string {
 	for name := range header {
 		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") {

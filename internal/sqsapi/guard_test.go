@@ -55,7 +55,7 @@ func TestGuardHosts(t *testing.T) {
 	}
 }
 
-// browserAttacks are requests that a web page could cause. None may reach an action.
+// browserAttacks lists requests that a web page could cause. None may reach an action.
 var browserAttacks = []struct {
 	name    string
 	method  string
@@ -120,11 +120,11 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 	for _, attack := range browserAttacks {
 		for _, sdk := range []string{"", "AmazonSQS.PurgeQueue"} {
 			if sdk != "" && attack.headers["Accept-Language"] != "" {
-				continue // setting the target requires a preflight
+				continue // scripts cannot set X-Amz-Target without a preflight
 			}
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
-				// Without a broker, reaching an action panics.
+				// The handler has no broker, so a request that reaches an action panics.
 				h := &Handler{guard: guard{}, actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
@@ -161,7 +161,7 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal expects an explained 403 that scripts cannot read.
+// checkRefusal checks that the reply is a 403 with an explanation that scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

@@ -20,11 +20,11 @@ import (
 
 // Options configure a [Handler]. A nil *Options is valid.
 type Options struct {
-	// Keys authenticate requests. nil means that every client is trusted.
+	// Keys authenticate requests. If nil, every client is trusted.
 	Keys *access.Keyring
-	// RegistryToken is required from callers of the registry if Keys is nil; "" allows everyone.
+	// RegistryToken is the token that registry requests must carry if Keys is nil; "" means that none is required.
 	RegistryToken string
-	// Memory limits the memory of receives; nil means no limit. It must have at least 4 MiB.
+	// Memory limits the memory of receives; nil means no limit. The limit must be at least 4 MiB.
 	Memory Memory
 	// Events are the handler's callbacks; nil means none.
 	Events *Events
@@ -33,23 +33,22 @@ type Options struct {
 // Events are the handler's callbacks. Every field may be nil. They are called on the request's goroutine and must not
 // block.
 type Events struct {
-	// Answered is called after each reply, including errors, but not if the client disconnected before.
+	// Answered is called after each reply, including errors, but not if the client disconnected first.
 	Answered func(Answer)
 }
 
 // Answer describes the reply to one request.
 type Answer struct {
-	// Action is the SQS action ("SendMessage") or registry action ("Fire"); "" if the request named none that is
-	// served.
+	// Action is the SQS action ("SendMessage") or registry action ("Fire"); "" if the request named no known action.
 	Action string
 	Status int
 	// Code is the error code; "" for success.
 	Code string
-	// Messages counts the messages accepted, returned, deleted or changed; 0 for other actions.
+	// Messages is the number of messages accepted, returned, deleted or changed; 0 for other actions.
 	Messages int
-	// Duration is from the request's header to the written reply, including the long poll.
+	// Duration is the time from the end of the request header to the written reply, including the long poll.
 	Duration time.Duration
-	// Err is the cause of a status of 500 or above, which the client does not see; else nil.
+	// Err is the cause of a status of 500 or above, which the client does not see; nil for other statuses.
 	Err error
 }
 
@@ -59,18 +58,18 @@ type Handler struct {
 	account string
 	guard   guard
 	keys    *access.Keyring
-	token   string // of the registry
+	token   string // for registry requests
 	memory  Memory
 	events  Events
-	actions map[string]*action // by target header
+	actions map[string]*action // by X-Amz-Target header
 
-	stopped context.Context // done after Stop
+	stopped context.Context // done once Stop is called
 	stop    context.CancelFunc
 
 	buffers sync.Pool
 }
 
-// New returns a handler that serves b. The caller closes b after the last request.
+// New returns a handler that serves b. The caller must close b after the last request.
 func New(b *broker.Broker, opts *Options) *Handler {
 	opts = cmp.Or(opts, &Options{})
 	h := &Handler{
@@ -94,12 +93,12 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	return h
 }
 
-// Stop ends the waits of current and future ReceiveMessage calls. Everything else is still served. It may be called
-// more than once.
+// Stop ends the waits of current and future ReceiveMessage calls. All other calls are still served. Stop may be
+// called more than once.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP serves one request. It returns status 403 if a web page could have caused the request, or if the Host
-// header is not accepted.
+// ServeHTTP serves one request. It replies with status 403 if a web page could have caused the request, or if the
+// Host header is not accepted.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
 		return
@@ -123,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// keptBuffer is the largest buffer kept for reuse; larger ones are rare.
+// keptBuffer is the size of the largest buffer kept for reuse; larger ones are rarely needed.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
@@ -155,19 +154,19 @@ func asQueueError(err error) *queue.Error {
 	return nil
 }
 
-// Server returns a server for h with timeouts that allow long polls but stop slow or stalled clients. Its Shutdown
-// calls
-// [Handler.Stop]. The caller may set Addr, ErrorLog and the like before use.
+// Server returns a server for h whose timeouts allow long polls but stop slow or stalled clients. The server's
+// Shutdown calls h.Stop. The caller may set Addr, ErrorLog and other fields before use.
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
 		Handler: h,
-		// Both stop slow requests.
+		// ReadHeaderTimeout and ReadTimeout stop slow requests.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// Counts from the end of the header: body (30 s), longest poll (20 s) and reply.
+		// WriteTimeout counts from the end of the header: 30 s for the body, 20 s for the longest poll, the rest for
+		// the reply.
 		WriteTimeout: 80 * time.Second,
-		// Longer than the 90 s of Go's HTTP client, so that the client closes first and never uses a connection that
-		// is just being closed.
+		// IdleTimeout exceeds the 90 s of Go's HTTP client, so that the client closes idle connections first and
+		// never uses one that the server is closing.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
 	}

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files with what the 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// newHandler serves an empty broker that is closed after the test.
+// newHandler returns a handler for an empty broker that is closed after the test.
 func newHandler(t testing.TB, opts *Options) *Handler {
 	t.Helper()
 	return New(newBroker(t, nil), opts)
@@ -38,7 +38,7 @@ func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
 	return b
 }
 
-// newServer serves a handler on a loopback port, like [Server], and returns its URL.
+// newServer serves a handler on a loopback port, with the settings of [Server], and returns its URL.
 func newServer(t testing.TB, h *Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)

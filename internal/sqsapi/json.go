@@ -15,7 +15,7 @@ const (
 	sqsPrefix = "AmazonSQS."
 )
 
-// appender is a response with a faster encoder than the standard one.
+// appender is a response with an encoder that is faster than the standard one.
 type appender interface{ appendJSON(dst []byte) []byte }
 
 // appendMembers appends a send's result, which needs no escaping.

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// A long poll uses 4 KiB of stack, not 8, in addition to net/http's memory for a waiting request and the client's
-// connection. Frames differ under the race detector, which is skipped.
+// A long poll uses 4 KiB of stack, not 8, in addition to net/http's memory for a waiting request and to the client's
+// connection. The test is skipped under the race detector, which changes the size of stack frames.
 func TestLongPollsCostLittleMemory(t *testing.T) {
 	const polls, most = 300, 25_000
 	h := newHandler(t, nil)
@@ -55,7 +55,7 @@ func TestLongPollsCostLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc + m.StackInuse
 	}
-	before := poll(5) // the first ones create shared state
+	before := poll(5) // the first requests create shared state
 	if each := (poll(polls) - before) / polls; each > most {
 		t.Errorf("a long poll takes %d bytes, more than %d", each, most)
 	}

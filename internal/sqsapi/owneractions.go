@@ -37,7 +37,7 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
-// Move tasks name queues by ARN.
+// The requests of move tasks name queues by ARN.
 type startMoveRequest struct {
 	SourceARN                    string `json:"SourceArn"`
 	DestinationARN               string `json:"DestinationArn"`
@@ -56,7 +56,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	if in.SourceARN == "" {
 		return nil, missing("SourceArn")
 	}
-	// Without a destination the messages go back to their various sources, which requires rights to all queues.
+	// Without a destination each message goes back to its source queue, which requires permission for all queues.
 	if err := x.authorize(nameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// given converts a parameter for the broker, which uses 0 for absent. An explicit 0 becomes an invalid value.
+// given converts a parameter for the broker, where 0 means absent. An explicit 0 becomes an invalid value.
 func given(n *int) int {
 	switch {
 	case n == nil:
@@ -123,7 +123,7 @@ func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesRespon
 	response := &listMovesResponse{}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Delete { // not in SQS
+		if t.Delete { // tasks that delete do not exist in SQS
 			continue
 		}
 		response.Results = append(response.Results, moveResult{TaskHandle: t.Handle, Status: string(t.Status),

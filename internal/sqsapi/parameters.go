@@ -19,13 +19,13 @@ import (
 type parameters map[string]*parameter
 
 type parameter struct {
-	index []int // for FieldByIndex
+	index []int // field index for FieldByIndex
 	bit   uint64
 	json  string
-	key   string     // of a map: the name of its keys
+	key   string     // name of a map's keys
 	of    parameters // fields of a structure, or of the elements of a list or map
-	set   setter     // nil if not a single value in the Query protocol
-	// transient strings share the request's memory and do not outlive it.
+	set   setter     // nil if the parameter is not a single value in the Query protocol
+	// transient strings share the request's memory and must not be kept after it.
 	transient bool
 }
 
@@ -58,12 +58,12 @@ func parametersOf(t reflect.Type, action string) parameters {
 type wireField struct {
 	index            []int
 	typ              reflect.Type
-	name             string // in Go
+	name             string // name in Go
 	json, query, key string
-	omitted          bool // if empty
+	omitted          bool // omitted if empty
 }
 
-// aliases are other names of a parameter: the SDK for Java writes Tags.1.Key even if JSON has "tags".
+// aliases returns other names of a parameter: the SDK for Java writes Tags.1.Key although the JSON name is "tags".
 func (f *wireField) aliases() []string {
 	if f.key == "" {
 		return []string{f.json}
@@ -134,13 +134,13 @@ func setterOf(t reflect.Type) setter {
 // errScattered means that the parameters of a list or structure are not consecutive.
 var errScattered = errors.New("the parameters are scattered")
 
-// decode fills the struct that request points to. As in SQS it ignores unknown parameters, and the last duplicate
-// wins. Errors are [*queue.Error].
+// decode decodes values into the struct that request points to. As in SQS it ignores unknown parameters, and the last
+// duplicate wins. Errors are [*queue.Error].
 func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	err := p.fill(v, values)
 	if errors.Is(err, errScattered) {
-		// Clients usually write lists in order. Sort only if they did not.
+		// Clients usually write lists in order, so sort only if this one did not.
 		v.SetZero()
 		sortValues(values)
 		for i := range values {
@@ -154,7 +154,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// fill fills a struct from values that are positioned at its fields' names.
+// fill fills a struct from values whose position is at the names of the struct's fields.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -210,8 +210,8 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// fillList fills a list or map from values that are positioned at element numbers. Old clients omit the number of a
-// single element: AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
+// fillList fills a list or map from values whose position is at the element numbers. Old clients omit the number of a
+// single element: AttributeName=All, or Attribute.Name and Attribute.Value. Then an empty value means an empty list.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
@@ -303,7 +303,7 @@ func (f *parameter) pair(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values at head, positioned after it. They must be consecutive.
+// below returns the values whose next name part is head, positioned after it. They must be consecutive.
 func below(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]

@@ -21,7 +21,7 @@ func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
-// Celery's transport sends its own requests besides boto3's.
+// Celery's transport sends requests of its own besides those of boto3.
 func TestCelery(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
@@ -98,7 +98,8 @@ func TestSQSConsumer(t *testing.T) {
 
 func runNode(t *testing.T, name string, packages ...string) {
 	modules := testpeer.NodeModules(t, packages...)
-	// Node looks for modules next to the script and above, so run it from a directory next to a link to the modules.
+	// Node looks for modules in the script's directory and its parents, so run the script from a directory next to a
+	// link to the modules.
 	dir := t.TempDir()
 	script, err := os.ReadFile("testdata/js/" + name)
 	if err != nil {
@@ -113,7 +114,7 @@ func runNode(t *testing.T, name string, packages ...string) {
 	runPeer(t, exec.Command("node", filepath.Join(dir, name)))
 }
 
-// runPeer runs a client's script against a new server.
+// runPeer runs the script of a third-party client against a new server.
 func runPeer(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	url := newServer(t, newHandler(t, nil))

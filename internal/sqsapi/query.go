@@ -16,7 +16,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// serveQuery serves a Query request: parameters in the URL, a form or both, and possibly a queue in the path.
+// serveQuery serves a Query request. Its parameters are in the URL, a form or both, and its path may name a queue.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -75,8 +75,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by those in the body. It also authenticates, which needs every
-// body since the signature covers it.
+// readForm returns the parameters of the URL, followed by those in the body. It also authenticates the request: the
+// signature covers the body, so every body must be read first.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
@@ -114,7 +114,7 @@ func (v *formValue) head() string {
 	return head
 }
 
-// parseForm appends the parameters of an encoded form. Values are copied so that they do not keep the form in memory.
+// parseForm appends the parameters of an encoded form. It copies values so that they do not keep the form in memory.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -137,7 +137,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 			return nil, malformed(shorten(name) + " " + err.Error())
 		}
 
-		if text == value { // may share the form's memory
+		if text == value { // text may share the form's memory
 			text = strings.Clone(text)
 		}
 		values = append(values, formValue{name: name, value: text})
@@ -146,7 +146,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 }
 
 func unescape(s string) (_ string, err error) {
-	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // cheaper than decoding
+	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // checking is cheaper than decoding
 		s, err = url.QueryUnescape(s)
 	}
 	switch {
@@ -158,7 +158,7 @@ func unescape(s string) (_ string, err error) {
 	return s, nil
 }
 
-// sortValues groups the parameters of each list, map or structure, and sorts lists by number. It is stable.
+// sortValues groups the parameters of each list, map or structure, and sorts lists by element number. It is stable.
 func sortValues(values []formValue) {
 	slices.SortStableFunc(values, func(a, b formValue) int {
 		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// query sends a Query request, by GET if form is empty.
+// query sends a Query request. It uses GET if form is empty.
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet
@@ -40,7 +40,7 @@ func parametersFor(name string) (action, parameters) {
 	return act, act.parameters
 }
 
-// decodeForm decodes a form into an action's request.
+// decodeForm decodes a form into the request type of an action.
 func decodeForm(t *testing.T, name, form string) (any, error) {
 	t.Helper()
 	values, err := parseForm(nil, form)
@@ -120,7 +120,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	}
 }
 
-// Parameters are sorted by name parts: numbers by value and before other text, shorter names first.
+// Parameters are sorted by the parts of their names: numbers by value and before other text, shorter names first.
 func TestSortedParameters(t *testing.T) {
 	t.Parallel()
 	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
@@ -217,7 +217,7 @@ func TestA8DecodeQueryRefuses(t *testing.T) {
 	}
 }
 
-// By GET and POST, on "/" and on a queue's path. A parameter overrides the path.
+// The requests use GET and POST, on "/" and on a queue's path. A QueueUrl parameter overrides the path.
 func TestA8WaysToNameAQueue(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -303,10 +303,10 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// FuzzServeQuery sends arbitrary forms to every action. Replies must be valid XML without internal failures.
+// FuzzServeQuery sends arbitrary forms to every action. Replies must be valid XML and must not be internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
-	h.Stop() // no long polls
+	h.Stop() // prevents long polls
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)
 	for action := range sqsActions() {
 		f.Add(action, "QueueUrl=jobs&MessageBody=x&ReceiptHandle=h&VisibilityTimeout=1&QueueName=jobs&Label=l&TagKey.1=a")

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// encodeForm encodes a request like a Query client.
+// encodeForm encodes a request as a Query client does.
 func encodeForm(request any, action string) (values []formValue) {
 	appendForm(&values, "", reflect.ValueOf(request).Elem(), action)
 	return values
@@ -74,7 +74,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// asJSON encodes a request, with absent lists as empty ones.
+// asJSON encodes a request in JSON. Absent lists become empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))
@@ -84,7 +84,7 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
-// A request is the same in both protocols and for any order of form parameters.
+// A request decodes to the same value in both protocols, and for any order of form parameters.
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {
@@ -100,7 +100,7 @@ func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	}
 }
 
-// checkFormOf checks that a request survives encoding as a form.
+// checkFormOf checks that a request is unchanged after it is encoded as a form and decoded.
 func checkFormOf(t *testing.T, act action, parameters parameters, name string, request any) {
 	t.Helper()
 	want := asJSON(t, request)
@@ -186,7 +186,7 @@ type xmlReceived struct {
 
 type xmlPair struct{ Name, Value string }
 
-// checkReceivedXML checks that the XML and JSON of a response agree.
+// checkReceivedXML checks that a response has the same content in XML and JSON.
 func checkReceivedXML(t *testing.T, r *receiveMessageResponse) {
 	t.Helper()
 	text := slices.Concat([]byte("<r>"), r.appendXML(nil), []byte("</r>"))

@@ -56,16 +56,17 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 	return in.response(messages), err
 }
 
-// Memory is a limited resource for receives, which may have to wait for it.
+// Memory is the limited memory for receives. A receive waits if too little is available.
 type Memory interface {
 	Acquire(ctx context.Context, bytes int64) error
 	Release(bytes int64)
 }
 
 const (
-	// copies is the number of copies of a response in memory: messages, encoded text, and its previous buffer.
+	// copies is the number of copies of a response in memory: messages, encoded text, and the buffer that this text
+	// outgrew.
 	copies = 3
-	// maxAnswerMemory is the maximum memory of one receive.
+	// maxAnswerMemory is the most memory that one receive can need.
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
 
@@ -75,7 +76,7 @@ type answerRoom struct {
 	held   int64
 }
 
-// Acquire reserves the maximum that a receive can need.
+// Acquire reserves the most memory that a receive can need.
 func (a *answerRoom) Acquire(ctx context.Context) error {
 	if err := a.memory.Acquire(ctx, maxAnswerMemory); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (a *answerRoom) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Keep releases memory that messages of this size do not need.
+// Keep releases the reserved memory that messages of this size do not need.
 func (a *answerRoom) Keep(bytes int64) {
 	if unused := a.held - copies*bytes; unused > 0 {
 		a.memory.Release(unused)
@@ -98,7 +99,7 @@ func (a *answerRoom) release() {
 	}
 }
 
-// response is not inlined because its frame would be on the stack of each long poll.
+// response is not inlined, because its frame would then be on the stack of each waiting long poll.
 //
 //go:noinline
 func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMessageResponse {
@@ -123,7 +124,8 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// appendJSON is several times faster than the standard encoder. This is the largest and most frequent response.
+// appendJSON encodes the response several times faster than the standard encoder. This response is the largest and
+// most frequent one.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

@@ -7,12 +7,12 @@ import (
 	"tendril/queue"
 )
 
-// registryPrefix is the target prefix of the registry's actions, which are not part of SQS. Clients detect this
-// server by it.
+// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients use them to
+// detect this server.
 const registryPrefix = "Tendril_20261120."
 
-// The client uses the same types. Responses contain every field unless it may be omitted, so that the client can tell
-// a response of this server from other JSON.
+// The types below are shared with [RegistryClient]. Responses contain every field that is not marked as omitted when
+// empty, so that the client can tell a response of this server from other JSON.
 
 type leaseWire struct {
 	Owner                string
@@ -61,7 +61,7 @@ type runWire struct {
 	Term           int64
 }
 
-// run returns the run of a request, and the runs that its fence allows. A run without a task was requested manually.
+// run returns the run in a request, and the runs of its lease and term. A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")
@@ -102,33 +102,33 @@ type (
 type sinceRunsRequest struct {
 	Lease string
 	Term  int64
-	// From holds Unix milliseconds by task.
+	// From maps tasks to Unix milliseconds.
 	From map[string]int64
-	// Schedules are texts by task; absent from clients that do not compare them.
+	// Schedules maps tasks to the text of their schedules. Clients that do not compare schedules omit it.
 	Schedules map[string]string `json:",omitempty"`
 }
 
 type sinceRunsResponse struct {
 	Since map[string]int64
-	// From omits tasks whose start is unknown. Older servers do not send it.
+	// From omits tasks whose start is unknown. Older servers omit the field.
 	From map[string]int64 `json:",omitempty"`
 }
 
 type skipRunRequest struct {
 	runWire
-	// IDs are the runs to look up; absent from older clients.
+	// IDs are the runs to look up. Older clients omit it.
 	IDs []string `json:"Ids,omitempty"`
 }
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made holds message IDs by run.
+	// Made maps runs to message IDs.
 	Made map[string]string `json:",omitempty"`
 }
 
 type enqueuedRequest struct {
 	ID string `json:"Id"`
-	// Path is absent from clients that do not compare it.
+	// Path is omitted by clients that do not compare paths.
 	Path *string `json:",omitzero"`
 }
 
@@ -176,7 +176,7 @@ func registryActions() map[string]action {
 				return nil, missing("Message")
 			}
 			run.Queue = in.Queue
-			// The trace header of the request belongs to the caller, not to the message.
+			// The request's trace header belongs to the call, not to the message.
 			if run.Message, _, err = in.Message.prepare(""); err != nil {
 				return nil, err
 			}
@@ -218,7 +218,7 @@ func registryActions() map[string]action {
 			if err != nil {
 				return nil, err
 			}
-			last.Manual = false // a task is required
+			last.Manual = false // only scheduled runs can be skipped, so a task is required
 			var all []registry.Run
 			for _, id := range in.IDs {
 				all = append(all, registry.Run{ID: id})

@@ -18,7 +18,7 @@ func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.R
 	return w
 }
 
-// The protocol is fixed byte for byte, because processes of different versions share a server.
+// The protocol must not change by a single byte, because processes of different versions share a server.
 func TestRegistryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -88,7 +88,7 @@ func TestRegistryProtocol(t *testing.T) {
 	}
 }
 
-// The registry has the same guard and limits.
+// The registry's actions have the same guard and limits as those of SQS.
 func TestRegistryIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -131,8 +131,8 @@ func TestRegistryEvents(t *testing.T) {
 	}
 }
 
-// FuzzRegistry sends arbitrary parameters to every action of the registry. Replies must be JSON without internal
-// failures.
+// FuzzRegistry sends arbitrary parameters to every action of the registry. Replies must be JSON and must not be
+// internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

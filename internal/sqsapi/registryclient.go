@@ -23,11 +23,12 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient accesses the registry of a broker in another process. Refusals are the registry's own
-// [*queue.Error]. An endpoint that does not answer is a queue.CodeUnreachable, and one that is not a registry a
-// queue.CodeUnsupportedOperation. After other errors the outcome of a write is unknown; repeating it is harmless.
+// RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is
+// the registry's own [*queue.Error]. If the endpoint does not respond, the code is queue.CodeUnreachable; if it is
+// not a registry, queue.CodeUnsupportedOperation. After other errors the outcome of a write is unknown, and repeating
+// the write is harmless.
 //
-// Calls are not retried, and only their context limits them. All methods are safe for concurrent use.
+// Calls are not retried, and only their context limits their duration. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
@@ -37,22 +38,22 @@ type RegistryClient struct {
 	http     http.Client
 }
 
-// Identity is the credentials of a [RegistryClient]. The zero value has none.
+// Identity holds the credentials of a [RegistryClient]. The zero value has none.
 type Identity struct {
 	// Token is the registry's token; may be "".
 	Token string
-	// Insecure sends the token even if the server does not prove that it knows it.
+	// Insecure sends the token even if the server does not prove that it knows the token.
 	Insecure bool
-	// Sign signs a request with the given body if the endpoint requires it; other SQS servers fail on signed requests
-	// they do not know. nil never signs.
+	// Sign signs a request with the given body if the endpoint requires it. Requests are not always signed, because
+	// other SQS servers reject signatures with unknown keys. If Sign is nil, requests are never signed.
 	Sign func(r *http.Request, body []byte) error
 }
 
 const maxRegistryAnswer = 16 << 20
 
-// NewRegistryClient returns a client for the endpoint of a [Handler], such as http://127.0.0.1:9324, and the runs of
-// one environment. hc may provide a transport; nil means http.DefaultClient's. Redirects are not followed. The token
-// is only sent over TLS or to a server that proves that it knows it.
+// NewRegistryClient returns a client for the runs of one environment at the endpoint of a [Handler], such as
+// http://127.0.0.1:9324. hc may provide a transport; nil means http.DefaultClient's. Redirects are not followed. The
+// token is sent only over TLS or to a server that proves that it knows the token.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -69,15 +70,15 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	return c
 }
 
-// Probe reports whether the endpoint serves a registry. It returns false without an error if something else answers,
-// such as another SQS server, and an error if this is unknown.
+// Probe reports whether the endpoint serves a registry. It returns false without an error if the endpoint is
+// something else, such as another SQS server. It returns an error if it cannot tell.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
 		return true, nil
 	}
 	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
-		return false, err // nothing was sent
+		return false, err // the endpoint is invalid, so nothing was sent
 	}
 	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
 		return false, nil
@@ -85,7 +86,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// mayPass reports whether a registry could have returned err. Other SQS servers reject unknown actions with various
+// mayPass reports whether err could come from a registry. Other SQS servers reject unknown actions with various
 // codes.
 func mayPass(err error) bool {
 	e := asQueueError(err)
@@ -131,7 +132,7 @@ func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
 	return w
 }
 
-// Since implements [registry.Runs.Since]. Older servers do not return the start of tasks.
+// Since implements [registry.Runs.Since]. Older servers do not return the start times of tasks.
 func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[string]registry.Start) (
 	map[string]queue.TaskTimes, error) {
 	fence := c.scope.Fence(term)
@@ -244,10 +245,10 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// decodeOptions make the last of duplicate members win.
+// decodeOptions let the last of duplicate members win.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions match the standard encoder but reject invalid UTF-8 instead of replacing it.
+// callOptions make the encoder match the standard one, except that it rejects invalid UTF-8 instead of replacing it.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 
@@ -311,7 +312,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		err = ctx.Err()
 	}
 	if err != nil {
-		var outer *url.Error // repeats the address
+		var outer *url.Error // a url.Error would repeat the address
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}

@@ -21,7 +21,7 @@ import (
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// runs are the methods shared by the client and the broker's registry.
+// runs has the methods that the client and the broker's registry share.
 type runs interface {
 	leader.Store
 	registrytest.Registry
@@ -41,7 +41,7 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
-// newRegistry returns a client and its broker, which has a queue of each type.
+// newRegistry returns a client and its broker, which has one queue of each type.
 func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	t.Helper()
 	b := newBroker(t, nil)
@@ -53,7 +53,7 @@ func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	return clientTo(t, newServer(t, New(b, nil))), b
 }
 
-// answering returns a client of a server with a fixed response, and its call counter.
+// answering returns a client for a server with a fixed response, and the server's call counter.
 func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -136,7 +136,7 @@ func TestRegistryClientEnqueues(t *testing.T) {
 	}
 }
 
-// Refusals have the same code and text over HTTP and locally.
+// A refusal has the same code and text over HTTP as locally.
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
@@ -177,7 +177,7 @@ func TestRegistryClientRefusals(t *testing.T) {
 	}
 }
 
-// Text that JSON would silently change is rejected.
+// Text that JSON would change silently is rejected.
 func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)
@@ -213,7 +213,7 @@ func TestProbe(t *testing.T) {
 	for name, other := range map[string]struct {
 		status            int
 		contentType, body string
-		unknown           bool // the client cannot tell
+		unknown           bool // the client cannot tell whether it reached a registry
 	}{
 		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
 			false},
@@ -291,7 +291,7 @@ func TestRegistryClientWithoutAServer(t *testing.T) {
 	}
 }
 
-// A call to an unresponsive server ends with its context.
+// A call to an unresponsive server ends when its context is done.
 func TestRegistryClientEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})

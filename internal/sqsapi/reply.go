@@ -17,7 +17,7 @@ import (
 
 type replyForm interface {
 	contentType() string
-	// success appends the reply of an action; response is nil if there is no output.
+	// success appends the reply of an action. response is nil if the action has no output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
 	// failure appends an error reply.
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
@@ -99,8 +99,8 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// success writes JSON like Amazon's gateways to SQS: absent members are null, and two lists are named differently
-// than in AWS JSON 1.0.
+// success writes JSON like Amazon's gateways to SQS: absent members are null, and two lists have other names than in
+// AWS JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	whole := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {

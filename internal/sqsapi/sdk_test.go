@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newClient returns an AWS SDK client of a server with an empty broker. The SDK verifies body digests.
+// newClient returns an AWS SDK client for a server with an empty broker. The SDK verifies the digests of bodies.
 func newClient(t testing.TB) *sqs.Client {
 	t.Helper()
 	return clientOf(t, newServer(t, newHandler(t, nil)))
@@ -104,7 +104,7 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 	}
 }
 
-// count returns a queue's numbers of visible, in-flight and delayed messages.
+// count returns the numbers of visible, in-flight and delayed messages of a queue.
 func count(t *testing.T, c *sqs.Client, url *string) string {
 	t.Helper()
 	out, err := c.GetQueueAttributes(context.Background(),
@@ -326,7 +326,7 @@ func TestSDKErrors(t *testing.T) {
 	}
 }
 
-// sameType reports whether the error chain contains want's type.
+// sameType reports whether the error chain contains an error of want's type.
 func sameType(err, want error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if reflect.TypeOf(err) == reflect.TypeOf(want) {

@@ -21,7 +21,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// accepted is the result for one message. Clients verify the digests.
+// accepted is the result of sending one message. Clients verify the digests.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -87,21 +87,21 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	})
 }
 
-// batchSize returns the total size of a batch: bodies, and names, types and values of attributes, but not system
-// attributes.
+// batchSize returns the total size of a batch. It includes bodies and the names, types and values of attributes, but
+// not system attributes.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
 		for j := range entries[i].MessageAttributes {
-			a, _ := entries[i].MessageAttributes[j].toQueue() // errors are reported later
+			a, _ := entries[i].MessageAttributes[j].toQueue() // prepare reports the error later
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 	}
 	return size
 }
 
-// prepare converts the parameters to a message and the part of the result known in advance. trace is the request's
-// trace header.
+// prepare converts the parameters to a message, and returns the part of the result that is known before the send.
+// trace is the request's trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
@@ -128,7 +128,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}
 
 	if len(system) > 0 {
-		message.TraceHeader = strings.Clone(system[0].Value) // it shares the request's memory
+		message.TraceHeader = strings.Clone(system[0].Value) // the value shares the request's memory
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
@@ -156,7 +156,7 @@ func notEmpty(text *string, parameter string) (string, error) {
 	return *text, nil
 }
 
-// seconds returns an optional parameter of 0 to most seconds; nil if absent.
+// seconds returns an optional parameter between 0 and most seconds, or nil if it is absent.
 func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
 	if n == nil {
 		return nil, nil

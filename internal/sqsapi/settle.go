@@ -21,7 +21,7 @@ type deleteMessageBatchRequest struct {
 }
 
 type deleteEntry struct {
-	ID            string `json:"Id"` // batches only
+	ID            string `json:"Id"` // only in batches
 	ReceiptHandle string
 }
 
@@ -45,7 +45,7 @@ type changeMessageVisibilityBatchRequest struct {
 }
 
 type visibilityEntry struct {
-	ID                string `json:"Id"` // batches only
+	ID                string `json:"Id"` // only in batches
 	ReceiptHandle     string
 	VisibilityTimeout *int
 }
@@ -115,9 +115,9 @@ type batchResponse[Answer any] struct {
 
 func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
 
-// runBatch makes one call for all valid entries of a batch. prepare validates an entry and returns its job and the
-// answer in case of success. call may complete the answers; it returns one error per job (nil if all succeeded), or
-// an error for the whole call.
+// runBatch makes one call for all valid entries of a batch. prepare validates an entry and returns its job, and its
+// answer in case the job succeeds. call may complete the answers. It returns one error per job (nil if all
+// succeeded), or an error for the whole call.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -165,7 +165,7 @@ type entry[Entry any] interface {
 	entryID() string
 }
 
-// failure is a rejected batch entry.
+// failure is the result of a rejected batch entry.
 type failure struct {
 	ID          string `json:"Id"`
 	SenderFault bool
@@ -173,7 +173,7 @@ type failure struct {
 	Message     string `json:",omitempty"`
 }
 
-// checkBatch validates a batch as a whole. kind is the entry's name in Amazon's model.
+// checkBatch validates a batch as a whole. kind is an entry's name in the SQS model.
 func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
@@ -199,7 +199,8 @@ func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// inBatch converts an error for a batch entry: a missing parameter is an invalid value there, with the same text.
+// inBatch converts an error to that of a batch entry: a missing parameter becomes an invalid value, with the same
+// text.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)
@@ -217,8 +218,8 @@ func failed(id string, err error) failure {
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// wholeCall returns the error of the whole call if every entry failed for a common reason, such as a missing queue or
-// storage.
+// wholeCall returns the error for the whole call if every entry failed for a common reason, such as a missing queue
+// or a storage failure.
 func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
 		refusal := asQueueError(err)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// poll starts a ReceiveMessage of 20 s and returns its response and duration.
+// poll starts a ReceiveMessage with a wait of 20 s and returns its response and duration.
 func poll(ctx context.Context, h *Handler) <-chan polled {
 	done := make(chan polled, 1)
 	go func() {
@@ -109,7 +109,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	server := Server(h)
 	whole := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- struct{}{} // a shutdown after this waits for the request
+		begun <- struct{}{} // a shutdown that starts after this point waits for the request
 		whole.ServeHTTP(w, r)
 	})
 	served := make(chan error, 1)
@@ -131,7 +131,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	}
 }
 
-// post sends a ReceiveMessage on its own connection and returns status and body.
+// post sends a ReceiveMessage on its own connection and returns the status and body.
 func post(addr, body string) string {
 	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/", strings.NewReader(body))
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 const (
 	xmlType  = "text/xml"
 	xmlStart = `<?xml version="1.0"?>` + "\n<"
-	// xmlNamespace is the API version of all current clients.
+	// xmlNamespace is the XML namespace with the API version that all current clients use.
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 
-// elements describes the XML of a response's fields, by the tags of [parameters]. A list is a sequence of elements, a
-// map a sequence of elements with a key and a Value.
+// elements describes the XML of a response's fields, using the same tags as [parameters]. A list is a sequence of
+// elements; a map is a sequence of elements with a key and a Value.
 type elements []element
 
 type element struct {
 	index   []int
 	name    string
-	key     string   // of a map: the name of its keys
-	omitted bool     // if empty
-	of      elements // of a list of structures
+	key     string   // name of a map's keys
+	omitted bool     // omitted if empty
+	of      elements // fields of the structures in a list
 	json    string   // name in JSON replies of the Query protocol
 }
 
@@ -96,8 +96,8 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD: messages do not contain any, but
-// errors may quote them. Carriage returns are escaped because parsers convert them to line feeds.
+// appendXMLText appends text, escaped. Characters that XML cannot represent become U+FFFD: messages never contain
+// any, but errors may quote them. Carriage returns are escaped because parsers convert them to line feeds.
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
@@ -126,7 +126,8 @@ var xmlPlain = func() (plain [256]bool) {
 	return plain
 }()
 
-// xmlEscape returns the replacement of the first character of s ("" if none is needed) and its size in bytes.
+// xmlEscape returns the replacement for the first character of s ("" if it needs none) and the character's size in
+// bytes.
 func xmlEscape(s string) (escape string, size int) {
 	switch s[0] {
 	case '&':
