@@ -11,17 +11,17 @@ import (
 
 // Caller is the sender of a request.
 type Caller struct {
-	// Name is the name of the key pair. It is "" for the owner, who may do everything that no policy denies.
+	// Name is the name of the caller's key pair. It is "" for the owner, who may do everything that no policy denies.
 	Name string
 	// TLS reports whether the request arrived over TLS.
 	TLS bool
-	// Address is the client's address, the zero Addr for a unix socket.
+	// Address is the client's IP address. It is the zero Addr for a Unix socket.
 	Address  netip.Addr
 	sendOnly bool
-	queues   []string // empty for every queue
+	queues   []string // queues the caller may use; empty means all
 }
 
-// OwnerOf returns the owner as the caller of an unsigned request.
+// OwnerOf returns the owner of the queues as the caller of an unsigned request.
 func OwnerOf(r *http.Request) *Caller { return &Caller{TLS: r.TLS != nil, Address: address(r)} }
 
 func address(r *http.Request) netip.Addr {
@@ -31,16 +31,17 @@ func address(r *http.Request) netip.Addr {
 
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// repairActions are always open to callers with every right, as for the root user of an AWS account. Otherwise a
-// policy that denies too much could not be replaced.
+// repairActions are always allowed to callers with all permissions, as to the root user of an AWS account. Otherwise,
+// a policy that denies too much could never be replaced.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 
-// Authorize returns an AccessDenied error unless the caller may perform action ("SendMessage") on the queue with this
-// ARN and policy. The ARN is "" for actions without a queue, which need every right. A policy can deny anything but
-// the repair actions. The error mentions the policy only to callers who would otherwise have the right.
+// Authorize returns an AccessDenied error unless the caller may perform action, such as "SendMessage", on the queue
+// with the given ARN and policy. The ARN is "" for actions on no particular queue, which require all permissions. A
+// policy can deny any action except the repair actions. The error mentions the policy only to callers who would be
+// allowed without it.
 func (c *Caller) Authorize(action, arn string, p *Policy) error {
-	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // REGION:ACCOUNT:NAME
+	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // cut REGION off REGION:ACCOUNT:NAME
 	account, name, _ := strings.Cut(rest, ":")
 	principal := "arn:aws:iam::" + account + ":root"
 	if c.Name != "" {

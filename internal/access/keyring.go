@@ -23,45 +23,45 @@ import (
 
 const service = "sqs"
 
-// recheckInterval is the minimum interval between checks of the file for changes.
+// recheckInterval is the minimum time between checks whether the file has changed.
 const recheckInterval = time.Second
 
 const maxFile = 1 << 20
 
 // KeyPair is one entry of a credentials file.
 type KeyPair struct {
-	// Name identifies the holder: 1 to 64 letters, digits, "_", "-" and ".".
+	// Name identifies the key pair's holder. It has 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
-	// AccessKeyID is public and unique within the file.
+	// AccessKeyID is not secret. It is unique within the file.
 	AccessKeyID string `json:"access_key_id"`
-	// SecretAccessKey signs requests.
+	// SecretAccessKey is the key that signs requests.
 	SecretAccessKey Secret `json:"secret_access_key"`
-	// SessionToken must accompany each request, unless it is "".
+	// SessionToken must accompany each request unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
-	// Queues limits the pair to the named queues; empty means every queue.
+	// Queues restricts the key pair to the named queues. If it is empty, all queues are allowed.
 	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`
-	// Expires is zero if the pair never expires.
+	// Expires is when the key pair expires. It is zero if it never does.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Rights of a key pair.
+// Values of [KeyPair].Allow.
 const (
 	// AllowAll permits every action.
 	AllowAll = "all"
-	// AllowSend permits sending messages and looking up the queue to send them to.
+	// AllowSend permits sending messages and looking up the queue to which they are sent.
 	AllowSend = "send"
 )
 
-// Secret is a string that prints as "***" everywhere except in JSON.
+// Secret is a string that is printed as "***". Only JSON contains its value.
 type Secret string
 
-// String hides the secret.
+// String returns "***".
 func (Secret) String() string { return "***" }
 
-// GoString hides the secret.
+// GoString returns "***".
 func (Secret) GoString() string { return "***" }
 
 type credentialsFile struct {
@@ -86,8 +86,8 @@ func (k *KeyPair) check() error {
 	return nil
 }
 
-// ReadFile returns the key pairs of a file, in file order. The file must belong to the current user and be
-// inaccessible to others.
+// ReadFile returns a file's key pairs in file order. The file must belong to the current user and be inaccessible to
+// other users.
 func ReadFile(path string) ([]KeyPair, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -142,7 +142,7 @@ func parse(text []byte) ([]KeyPair, error) {
 	return file.Credentials, nil
 }
 
-// redactValue strips values of the file, which may be secrets, from a decoder error.
+// redactValue removes values of the file, which may be secrets, from a JSON error.
 func redactValue(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -155,8 +155,8 @@ func redactValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. Only Name, Allow,
-// Queues and Expires of k are used; a pair with Expires gets a session token.
+// Create generates a key pair and adds it to a file. It creates a missing file with mode 0600. It uses only k's Name,
+// Allow, Queues and Expires. A pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -165,13 +165,13 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	return k, writeFile(path, append(pairs, k))
 }
 
-// CanCreate returns the error that [Create] would return before writing.
+// CanCreate returns the error that [Create] would return. It writes nothing.
 func CanCreate(path string, k KeyPair) error {
 	_, err := k.complete(path, time.Time{})
 	return err
 }
 
-// complete generates the keys of a new pair and returns the pairs already in the file.
+// complete generates the keys of a new key pair. It returns the pairs already in the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +188,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	return pairs, k.check()
 }
 
-// Revoke removes a key pair from a file, by name or access key ID. An unknown pair is an error.
+// Revoke removes a key pair from a file by name or access key ID. It returns an error if there is no such pair.
 func Revoke(path, name string) error {
 	kept, err := without(path, name)
 	if err != nil {
@@ -197,7 +197,7 @@ func Revoke(path, name string) error {
 	return writeFile(path, kept)
 }
 
-// CanRevoke returns the error that [Revoke] would return before writing.
+// CanRevoke returns the error that [Revoke] would return. It writes nothing.
 func CanRevoke(path, name string) error {
 	_, err := without(path, name)
 	return err
@@ -237,20 +237,20 @@ func writeFile(path string, pairs []KeyPair) error {
 	return nil
 }
 
-// Keyring authenticates requests by the key pairs of a file. Its methods are safe for concurrent use.
+// Keyring authenticates requests with the key pairs of a file. Its methods are safe for concurrent use.
 type Keyring struct {
 	path     string
 	rejected func(error)
 	now      func() time.Time
 
 	mu      sync.Mutex
-	pairs   map[string]KeyPair // by access key id
-	granted []KeyPair          // from Grant, in no file
+	pairs   map[string]KeyPair // by access key ID
+	granted []KeyPair          // key pairs created by Grant, which are not in the file
 	info    fs.FileInfo
 	checked time.Time
 }
 
-// Open reads a credentials file. rejected, which may be nil, receives the reason if a changed file cannot be used.
+// Open reads a credentials file. rejected is called with the reason if a changed file is unusable; it may be nil.
 func Open(path string, rejected func(error)) (*Keyring, error) {
 	k := &Keyring{path: path, rejected: rejected, now: time.Now}
 	pairs, err := ReadFile(path)
@@ -262,7 +262,7 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 	return k, nil
 }
 
-// Grant creates a key pair with every right that exists only in memory.
+// Grant creates a key pair with all permissions. It exists only in memory.
 func (k *Keyring) Grant(name string) KeyPair {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -299,7 +299,7 @@ func (k *Keyring) refresh() {
 		return
 	}
 	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
-		return // already reported
+		return // the missing file was already reported
 	}
 	pairs, err := ReadFile(k.path)
 	if k.info = info; err == nil {
@@ -309,12 +309,12 @@ func (k *Keyring) refresh() {
 	}
 }
 
-// errRefused is the only error for a rejected signature. On its code, SDKs correct their clock and retry.
+// errRefused is the only error returned for a rejected signature. Its code makes SDKs correct their clock and retry.
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 
-// Claims reports whether the request's headers are well formed and current, and name a valid key pair. The signature
-// can still be wrong.
+// Claims reports whether the request's headers are well formed, current and name a valid key pair. It does not check
+// the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, _, ok := k.claim(r)
 	return ok
@@ -329,7 +329,8 @@ func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	return s, pair, ok
 }
 
-// Verify returns the caller who signed the request with this body. Every failure returns the same [*queue.Error].
+// Verify returns the caller who signed the request with this body. It returns the same [*queue.Error] for every
+// failure.
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 	s, pair, ok := k.claim(r)
 	if !ok {

@@ -84,7 +84,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A revoked pair is rejected at once, and a broken file changes nothing.
+// A revoked key pair is rejected at once. A broken file leaves the key pairs unchanged.
 func TestKeyringFollowsItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -119,7 +119,7 @@ func TestKeyringFollowsItsFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second check finds no change
+	for range 2 { // the second check finds the file unchanged
 		if !accepted(job) {
 			t.Error("a broken file takes a pair away")
 		}

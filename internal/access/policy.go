@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Policy is a queue's access policy, in the format of Amazon's "Grammar of the IAM JSON policy language". A nil
-// Policy has no statements.
+// Policy is a queue's access policy, as defined by the "Grammar of the IAM JSON policy language" in the IAM User
+// Guide. A nil Policy has no statements.
 type Policy struct{ statements []statement }
 
 type statement struct {
@@ -31,7 +31,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	}
 	var one string
 	if json.Unmarshal(data, &one) != nil {
-		one = string(data) // a boolean
+		one = string(data) // a JSON boolean
 		if one != "true" && one != "false" {
 			return errors.New("not a string or list of strings")
 		}
@@ -42,10 +42,10 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 var errPrincipal = errors.New(`the Principal is neither "*" nor an object such as {"AWS": "*"}`)
 
-// principal holds the principals of type AWS. Other types, such as services, never call this endpoint.
+// principal holds principals of type AWS. Other types, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
-// UnmarshalJSON accepts "*" or {"AWS": ...}.
+// UnmarshalJSON accepts "*" or an object with the key "AWS".
 func (p *principal) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -63,8 +63,8 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParsePolicy parses a policy; "" returns nil. An Allow with an unsupported condition never applies. A Deny that
-// cannot be evaluated is an error: it would only seem to protect the queue.
+// ParsePolicy parses a policy. It returns nil for "". An Allow statement with an unsupported condition never applies.
+// A Deny statement with one is an error, because it would only seem to protect the queue.
 func ParsePolicy(text string) (*Policy, error) {
 	if text == "" {
 		return nil, nil
@@ -122,7 +122,7 @@ func (s *statement) evaluable() bool {
 	return evaluable
 }
 
-// holds reports whether all conditions hold for a request, and whether all are supported.
+// holds reports whether all of the statement's conditions hold for a request, and whether all of them are supported.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -143,8 +143,8 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// conditionHolds evaluates one condition. A request over a unix socket has no address, so NotIpAddress holds for it
-// and IpAddress does not, as for any missing key.
+// conditionHolds evaluates one condition. A request over a Unix socket has no IP address, so NotIpAddress holds for
+// it and IpAddress does not, as for any missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -184,7 +184,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// decide returns the decision and the denying statement, if any. A Deny overrides every Allow.
+// decide returns the decision and, for a denial, the statement that denies the request. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -208,15 +208,15 @@ func (s *statement) applies(r request) bool {
 	if holds, _ := s.holds(r); !holds {
 		return false
 	}
-	// A right to an action includes its batch form.
+	// A permission for an action includes its batch form.
 	action := "sqs:" + strings.TrimSuffix(r.action, "Batch")
 	return slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.means(p, r) }) &&
 		slices.ContainsFunc(s.Action, func(p string) bool { return match(strings.ToLower(p), strings.ToLower(action)) }) &&
 		(len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) }))
 }
 
-// means reports whether a principal in a statement matches the caller. As on Amazon, an account matches its root user
-// and, in a Deny, all of its users.
+// means reports whether a principal in the statement matches the caller. As on AWS, an account matches its root user
+// and, in a Deny statement, all of its users.
 func (s *statement) means(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	return principal == "*" || principal == r.principal ||

@@ -148,7 +148,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// Every policy is rejected or evaluates without a panic, and a blanket Deny still denies next to any other statement.
+// Every policy is either rejected or evaluated without a panic. A Deny of everything still applies next to any other
+// statement.
 func FuzzParsePolicy(f *testing.F) {
 	f.Add(`{"Effect":"Allow","Principal":{"AWS":["1"]},"Action":["sqs:*"],"Resource":"*","Condition":{"Bool":{"a":["b"]}}}`)
 	f.Add(`{"Effect":"Deny","Principal":"*","Action":"sqs:Send*"}`)

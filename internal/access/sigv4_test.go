@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// exampleSecret is the secret key in Amazon's documentation.
+// exampleSecret is the secret key used in the AWS documentation.
 const exampleSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
 func parseRequest(t testing.TB, head, body string) *http.Request {
@@ -21,7 +21,7 @@ func parseRequest(t testing.TB, head, body string) *http.Request {
 	return r
 }
 
-// The requests and signatures come from Amazon's Signature Version 4 documentation and its published test suite.
+// The requests and signatures come from AWS's Signature Version 4 documentation and test suite.
 func TestSignaturesOfAmazonsExamples(t *testing.T) {
 	t.Parallel()
 	const scope = "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/"
@@ -80,7 +80,7 @@ func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	return k
 }
 
-// sign signs a request the way an SDK does.
+// sign signs a request the way an SDK would.
 func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...string) {
 	r.Header.Set("X-Amz-Date", at.Format(timeLayout))
 	if p.SessionToken != "" {
@@ -94,7 +94,7 @@ func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...strin
 		s.expected(r, bodySum([]byte(body)), string(p.SecretAccessKey)))
 }
 
-// Each row changes one thing in a correctly signed request, and all get the same rejection.
+// Each case changes one thing in a correctly signed request. All get the same rejection.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -110,7 +110,7 @@ func TestVerify(t *testing.T) {
 	}
 	const target = "x-amz-target"
 	good := func() *http.Request { return request(pair, now, target) }
-	// Requests with nothing wrong but the signature can only be rejected once the body is known.
+	// If only the signature is wrong, the request can be rejected only once its body is known.
 	bodyDecides := map[string]bool{"another secret": true, "another host": true, "another path": true,
 		"another query": true, "another method": true, "another target": true, "an unsigned payload": true}
 	for name, c := range map[string]struct {
@@ -218,7 +218,7 @@ func TestSignatureInTheQueryExpires(t *testing.T) {
 	}
 }
 
-// Nothing can be added to the query of a signed request, well formed or not.
+// Adding any parameter, well formed or not, to the query of a signed request makes the request invalid.
 func TestEveryParameterIsSigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -235,7 +235,7 @@ func TestEveryParameterIsSigned(t *testing.T) {
 	}
 }
 
-// No request is accepted without the secret.
+// No request is accepted unless it is signed with the secret.
 func FuzzVerify(f *testing.F) {
 	now := time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)
 	ring := testKeyring(now, KeyPair{Name: "web", AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: Secret(randomKey(30)),

@@ -12,12 +12,12 @@ import (
 	"tendril/api"
 )
 
-// An abort is too late once the new version serves.
+// An abort has no effect once the new version is serving.
 func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, state string
-		// ends is the result of an aborted deployment, or "" if it continues.
+		// ends is the state of the aborted deployment. It is "" if the deployment continues.
 		ends    string
 		refused string
 	}{
@@ -50,7 +50,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	}
 }
 
-// The previous replicas keep serving, and the next deployment can start.
+// After an abort, the previous replicas keep serving and the next deployment can start.
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

@@ -20,8 +20,8 @@ import (
 // Options configure an [App]. All fields except Bundle and Command are required.
 type Options struct {
 	Settings *config.Settings
-	// Bundle is the folder of the first version, or nil. Command is the app's program and arguments, or empty if the
-	// bundle's Procfile defines it.
+	// Bundle is the folder of the first version, or nil. Command is the app's program and arguments. It is empty if
+	// the bundle's Procfile defines the command.
 	Bundle  *bundle.Bundle
 	Command []string
 	// Environ returns the environment of a version's process; see [Environ].
@@ -31,40 +31,41 @@ type Options struct {
 	Output func(process, stream string, line []byte)
 	// Counters counts process events. It also receives LinesDropped.
 	Counters supervisor.Events
-	Hurry    context.Context // makes every stop immediate once done
+	Hurry    context.Context // once done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
-	// Changing holds one token, whose holder may change versions, settings and tasks.
+	// Changing holds one token. Only the token's holder may change versions, settings and tasks.
 	Changing chan struct{}
 	// Gate opens or closes the gates of the workers that deliver to the app.
 	Gate func(open bool, reason string)
 	// Failed reports that the app failed too often or was not ready in time.
 	Failed func(error)
-	// DrainTimeout returns how long a retired replica may take to finish its work.
+	// DrainTimeout returns how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	// Check validates the bundle of a new version.
 	Check func(*bundle.Bundle) error
-	// Change compares the settings for a new version's bundle with the current ones. Apply puts them into effect,
-	// with newReplicas for new replicas only.
+	// Change compares the settings of a new version's bundle with the current ones. Apply puts a change into effect;
+	// with newReplicas, only for new replicas.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
-	// Facts stores the answers of get-config for each version. It may be nil.
+	// Facts stores the values that get-config prints for each version. It may be nil.
 	Facts Facts
 	// ClaimCommands claims the right to run a version's leader_only commands. It blocks while another instance runs
-	// them, and returns nil if another instance has run them. version is the same text on all instances.
+	// them, and returns nil if another instance has run them. All instances pass the same version text.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
-	// AdoptTasks puts the validated periodic tasks of a new version into effect.
+	// AdoptTasks puts the periodic tasks of a new version, which have been validated, into effect.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
 
-// Facts stores the answers of get-config by version number. Only Environ may be called concurrently.
+// Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// Publish writes or replaces the answers for a version. A nil s means the current settings.
+	// Publish writes or replaces a version's values. A nil s means the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
-	// Serve selects the version whose answers are given outside of steps and processes.
+	// Serve selects the version whose values get-config prints outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ adds the variables that lead to a version's answers. asApp is true for processes of the app's user.
+	// Environ adds the variables with which get-config finds a version's values. asApp is true for processes of the
+	// app's user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
@@ -77,8 +78,7 @@ func (o *Options) stopping() bool {
 	}
 }
 
-// App is the app running on this machine. Its deploying methods may only be called by the holder of the Changing
-// token.
+// App is the app running on this machine. Only the holder of the Changing token may call the methods that deploy.
 type App struct {
 	opts        *Options
 	steps       *stepRunner
@@ -94,14 +94,14 @@ type App struct {
 	isSameApp   func(v, next version) bool
 	factsMu     sync.Mutex
 
-	run        context.Context // done when the app is stopped for good
+	run        context.Context // done once the app is stopped for good
 	endRun     context.CancelFunc
 	background sync.WaitGroup
-	first      int           // version at startup
-	startHooks chan struct{} // closed when the hooks after the first start have run
+	first      int           // number of the version at startup
+	startHooks chan struct{} // closed once the hooks after the first start have run
 }
 
-// New returns an app that has not been started.
+// New returns an app that is not yet started.
 func New(opts *Options) *App {
 	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
 	a := &App{opts: opts, pid: pid, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
@@ -144,13 +144,13 @@ func New(opts *Options) *App {
 	return a
 }
 
-// Route returns the deliverer for one queue. open returns connections to an address. fifo keeps messages of a group
-// in order.
+// Route returns the deliverer for one queue. open returns connections to an address. With fifo, messages of a group
+// stay in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, fifo}
 }
 
-// Start runs the steps of the first version and starts its replicas, at least 1, and helpers, without waiting for
+// Start runs the first version's steps and starts its helpers and at least one replica. It does not wait for
 // readiness. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
@@ -168,7 +168,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 		return err
 	}
 	v.recordFiles()
-	a.linkCurrent(v) // hooks may look there
+	a.linkCurrent(v) // hooks may use the link
 
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
@@ -183,7 +183,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop stops the app and processes left behind by steps. They get their full grace period unless Hurry is done.
+// Stop stops the app and the processes that steps left behind. They get their full grace period unless Hurry is done.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -198,7 +198,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// awaitSteps waits until no hook can leave another process behind.
+// awaitSteps waits for running hooks, which could leave more processes behind.
 func (a *App) awaitSteps() {
 	over := make(chan struct{})
 	go func() { a.background.Wait(); close(over) }()
@@ -210,7 +210,8 @@ func (a *App) awaitSteps() {
 	}
 }
 
-// watchReadiness fails the app if it is not ready in time after startup. Later, that only closes the gates.
+// watchReadiness fails the app if it is not ready within the readiness timeout after startup. An app that becomes
+// unready later only closes the gates.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -225,7 +226,8 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// afterFirstReady runs the hooks after the first start, unless the app first became ready with a later version.
+// afterFirstReady runs the hooks after the first start. It skips them if a later version was the first to become
+// ready.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -237,7 +239,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // no deployment's hooks run at the same time
+	select { // a deployment must not run its hooks at the same time
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():
@@ -251,14 +253,14 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp fails the environment if the app was never ready. Otherwise receiving pauses, or the deployment is rolled
-// back.
+// gaveUp handles a process that failed too often. It fails the environment if the app was never ready. Otherwise
+// receiving pauses, or the deployment is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	ends := !a.gate.wasReady() && !deployed
 	last := *cause
 	if ends || deployed {
-		last.RetryAfter = 0 // the environment or the deployment ends now
+		last.RetryAfter = 0 // no restart follows
 	}
 	if r != nil {
 		r.giveUp(&last)
@@ -283,13 +285,13 @@ func (a *App) Version() string { return a.replicas.current().String() }
 // WasReady reports whether the app has ever been ready.
 func (a *App) WasReady() bool { return a.gate.wasReady() }
 
-// Forget drops the record of a message that has left its queue.
+// Forget discards the record of a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
-// Poison counts the messages that crash the app.
+// Poison returns how many messages crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
-// StartHooks is closed when the hooks after the first start have run.
+// StartHooks returns a channel that is closed once the hooks after the first start have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
 // NotReady returns why the first unready replica is not ready, and when any replica was last ready, if known.
@@ -312,10 +314,10 @@ func (a *App) Serving() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Draining is the state of a process that finishes its work and takes no more.
+// Draining is the state of a process that finishes its deliveries and gets no new ones.
 const Draining supervisor.State = "draining"
 
-// Processes describes all processes: replicas, draining replicas, the replica for quarantined messages, then helpers.
+// Processes describes all processes: replicas, draining replicas, the replica for quarantined messages, and helpers.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -342,7 +344,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler that works until run is done.
+// Scaler returns a scaler. Once run is done, it makes no more changes.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

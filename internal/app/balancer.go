@@ -11,13 +11,13 @@ import (
 
 var errNoReplica = errors.New("no replica of the app is ready")
 
-// balancer knows all replicas and chooses the ones that receive deliveries.
+// balancer tracks all replicas and selects one for each delivery.
 type balancer struct {
-	// port is the first replica's port; 0 means any. freePort finds ports for further replicas.
+	// port is the first replica's port; 0 means any free port. freePort finds ports for the other replicas.
 	port     int
 	freePort func() (int, error)
-	// changed reports, in order, that deliveries became possible or impossible. It may be nil and must not change the
-	// balancer.
+	// changed is called, in order, each time deliveries become possible or impossible. It may be nil and must not
+	// change the balancer.
 	changed func(open bool, reason string)
 
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, news: make(chan struct{})}
 }
 
-// add creates a replica with an unused port and the smallest free number. It is neither ready nor admitted.
+// add creates a replica with a free port and the lowest free number. The replica is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// retire requires the balancer's lock.
+// retire marks a replica as retired. The caller holds the balancer's lock.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -87,8 +87,8 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the remaining
-// deliveries.
+// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the number of
+// remaining deliveries.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -118,8 +118,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire assigns a delivery to the ready replica with the fewest deliveries, until release. It waits up to limit for
-// one and returns [errNoReplica] if there isn't any.
+// acquire assigns a delivery to the ready replica with the fewest deliveries, until release is called. If no replica
+// is ready, it waits up to limit and then returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var over <-chan time.Time
 	for {
@@ -179,7 +179,7 @@ func (b *balancer) state() (open bool, reason string) {
 	return false, reason
 }
 
-// change applies a change and reports whether deliveries became possible or impossible.
+// change calls do, then calls changed if deliveries became possible or impossible.
 func (b *balancer) change(do func()) {
 	b.calls.Lock()
 	defer b.calls.Unlock()

@@ -6,11 +6,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// This includes addresses whose replica does not listen yet.
+// A new replica also avoids the addresses of replicas that do not listen yet.
 func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(5000, supervisor.FreePort)
-	for port := 20_000; port < 30_000; port += 2 { // half of all ports
+	for port := 20_000; port < 30_000; port += 2 { // half of the ports
 		b.replicas = append(b.replicas, newReplica(b, version{}, port, port))
 	}
 	seen := map[string]bool{}

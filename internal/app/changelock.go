@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Errors of changes to the app.
+// Errors returned when the app cannot be changed.
 var (
 	// ErrBusy means that another change is in progress, or that a deployment canceled this one.
 	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it finishes")
@@ -19,10 +19,11 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// changeLock allows one change at a time. A deployment cancels a lesser change; other concurrent changes are rejected.
+// changeLock allows one change at a time. A deployment cancels a change of size or a restart in progress; other
+// concurrent changes are rejected.
 type changeLock struct {
-	token chan struct{} // its holder may make a change
-	// stopping is done when the app stops.
+	token chan struct{} // only the token's holder may make a change
+	// stopping is done once the app is stopping.
 	stopping context.Context
 	endNow   context.CancelFunc
 
@@ -46,9 +47,9 @@ const (
 	toDeploy
 )
 
-// begin starts a change, which end ends. A deployment waits for a start and cancels a change of size; otherwise begin
-// returns [ErrBusy] during another change. The cause of the returned context is [ErrStopped] when the app stops, and
-// [ErrBusy] when a deployment cancels the change.
+// begin starts a change; the caller must call end when it is finished. A deployment waits for a start and cancels a
+// change of size. Otherwise begin returns [ErrBusy] while another change is in progress. The cause of the returned
+// context is [ErrStopped] if the app stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
@@ -75,7 +76,7 @@ func (l *changeLock) stop() (end func()) {
 	return func() { l.release(toDeploy) }
 }
 
-// acquire takes the token. A deployment waits until a lesser change has given up.
+// acquire takes the token. A deployment cancels a lesser change and waits for it to end.
 func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +96,7 @@ func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp contex
 		l.giveUp(ErrBusy)
 	}
 
-	l.mu.Unlock() // release needs it
+	l.mu.Unlock() // release needs the lock
 	var err error
 	select {
 	case <-l.token:
@@ -114,6 +115,6 @@ func (l *changeLock) release(kind changeKind) {
 	if kind == toDeploy {
 		l.deploying = false
 	}
-	l.giveUp = nil // before a waiting deployment gets the token
+	l.giveUp = nil // before a waiting deployment receives the token
 	l.token <- struct{}{}
 }

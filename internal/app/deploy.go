@@ -19,8 +19,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Deploy replaces the serving version with the one in a folder or archive. An empty path redeploys the serving
-// version.
+// Deploy replaces the serving version with the one in a folder or archive. An empty path deploys the serving version
+// again.
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -32,7 +32,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	var err error
 	switch {
 	case path == "" && old.bundle == nil:
-	case path == "" && old.origin.isCopy && old.copied == nil: // an archive, or the target of a rollback
+	case path == "" && old.origin.isCopy && old.copied == nil: // the serving version came from an archive or a rollback
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:
@@ -48,7 +48,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, old, v)
 }
 
-// Reload applies changes in the serving version's folder. changed is false if the app's files are unchanged. If only
+// Reload applies changes in the serving version's folder. changed reports whether the app's files changed. If only
 // settings changed, the processes keep running.
 func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
 	v := a.replicas.current()
@@ -69,7 +69,8 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// reopen opens the serving version with its changes. If only settings changed, it keeps the build results.
+// reopen opens the serving version again, with the changed files. If only settings changed, it keeps the build
+// results.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -94,7 +95,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	return a.importVersion(v.origin.source, nil)
 }
 
-// replaceFiles copies the named files from another folder, and deletes those that are missing there.
+// replaceFiles copies the named files from another folder. It deletes those that are missing there.
 func replaceFiles(dir, from string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -119,8 +120,8 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion creates a version from an archive or a copy of a folder. A non-nil change modifies the files before they are
-// read.
+// importVersion creates a version from an archive or a copy of a folder. A non-nil change function modifies the files
+// before they are read.
 func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // including write access by others, which the copy would hide
+			err = a.opts.Check(b) // includes a check for files that other users can write, which a copy would hide
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -146,7 +147,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		err = change(dir)
 	}
 	if err == nil {
-		err = Share(a.opts.Settings, dir, isArchive) // a copy has the permissions of its folder
+		err = Share(a.opts.Settings, dir, isArchive) // a copy keeps the permissions of its source folder
 	}
 	if err == nil {
 		archive := ""
@@ -165,7 +166,8 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 	return v, nil
 }
 
-// SourceFolder returns the folder the serving version was copied from or runs in, or "".
+// SourceFolder returns the folder that the serving version runs in or was copied from. It returns "" if there isn't
+// any.
 func (a *App) SourceFolder() string {
 	if v := a.replicas.current(); v.copied == nil || !isFolder(v.origin.source) {
 		return v.dir()
@@ -173,7 +175,7 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// open opens the folder of a version and compares its settings with the current ones. archive may be "".
+// open opens a version's folder and compares its settings with the current ones. archive may be "".
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings, path, false), bundle.LetEverybodyPass(a.opts.Settings.DataDir, path))
 	if err != nil {
@@ -184,7 +186,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 		return version{}, Refused(err)
 	}
 
-	v.bundle.Archive = archive // others may control its contents
+	v.bundle.Archive = archive // other users may control the archive
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
@@ -203,10 +205,10 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to the folder of a version. fresh means that tendril just unpacked it.
+// Share gives the app's user access to a version's folder. fresh means that tendril has just unpacked the folder.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
-		return nil // the app runs as the same user as tendril
+		return nil // the app runs as tendril's own user
 	}
 	_, gid, err := supervisor.IDsOf(s.AppUser)
 	if err != nil {
@@ -227,7 +229,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir()) // also draining versions, and copies with only settings changed since
+		inUse = append(inUse, r.version.dir()) // includes draining versions, and copies replaced by one with other settings
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -287,7 +289,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	}
 	a.prune(v)
 
-	// The caller's context may have ended by now, and an abort before the switch no longer counts.
+	// The caller's context may be done by now, and an abort has no effect after the switch.
 	after, over := a.untilStop(context.WithoutCancel(ctx))
 	defer over(nil)
 	a.deployments.setAbort(over)
@@ -299,7 +301,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
-// configure puts a version into effect that only changes settings. It runs the hooks for that and keeps the
+// configure applies a version that changes only settings. It runs the hooks for configuration changes and keeps the
 // processes.
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
@@ -313,7 +315,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	a.removeFacts(v.facts)
 	if err == nil {
 		v.recordFiles()
-		v.facts = old.facts // the processes use the previous ones
+		v.facts = old.facts // the processes still use the previous version's values
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {
@@ -348,14 +350,14 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// untilStop returns a context that also ends when the app is stopped, with the cause [ErrStopped].
+// untilStop returns a context that is also canceled when the app stops, with the cause [ErrStopped].
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
 	return ctx, func(cause error) { stop(); cancel(cause) }
 }
 
-// fail ends the deployment with a state and returns the error for the console.
+// fail ends the deployment in the given state and returns the error for the console.
 func (a *App) fail(ctx context.Context, state string, err error) error {
 	a.deployments.end(state, err)
 	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),
@@ -366,14 +368,14 @@ func (a *App) fail(ctx context.Context, state string, err error) error {
 	return failed
 }
 
-// Abort cancels the deployment in progress and waits for its end. It returns an [*api.Error] if there isn't one, or
-// if the new version already serves; then only its remaining hooks were canceled.
+// Abort cancels the deployment in progress and waits until it ends. It returns an [*api.Error] if there is no
+// deployment, or if the new version is already serving; in that case it cancels only the remaining hooks.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.deployments.cancel(ctx) }
 
 // Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
-// Deployment returns the current or last deployment, or nil before the first.
+// Deployment returns the deployment in progress or else the last one. It returns nil before the first.
 func (a *App) Deployment() *api.Deployment {
 	if all := a.deployments.newestFirst(); len(all) > 0 {
 		return &all[0]

@@ -14,7 +14,7 @@ import (
 
 const keptDeployments = 20
 
-// deployments holds the latest deployments and can cancel the current one.
+// deployments holds the latest deployments and cancels the one in progress.
 type deployments struct {
 	mu    sync.Mutex
 	all   []*api.Deployment // oldest first
@@ -22,7 +22,7 @@ type deployments struct {
 	over  chan struct{}
 }
 
-// last returns the current or last deployment, or nil. The caller holds the lock.
+// last returns the deployment in progress or else the last one, or nil. The caller holds the lock.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil

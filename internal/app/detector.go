@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	brokenAfter    = 10     // different messages in a row crash a broken app
-	maxQuarantined = 10_000 // messages remembered
+	brokenAfter    = 10     // different messages in a row that must crash the app for it to count as broken
+	maxQuarantined = 10_000 // maximum number of messages remembered
 )
 
-// detector tracks messages that may crash the app. Its methods are safe for concurrent use.
+// detector identifies messages that crash the app. Its methods are safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 
 	mu          sync.Mutex
 	quarantined map[string]*crashRecord
-	streak      int // different messages that crashed the app since it last survived one
+	streak      int // different messages that crashed the app since the last successful one
 	broken      bool
-	// idle is true while nothing is quarantined and streak is 0, so that most deliveries take no lock.
+	// idle is true while nothing is quarantined and streak is 0. Most deliveries then need no lock.
 	idle atomic.Bool
 }
 
 type crashRecord struct {
 	since   time.Time
-	crashes int // as the only message in flight
+	crashes int // crashes with this message as the only one in flight
 }
 
 func newDetector(log *slog.Logger) *detector {
@@ -52,11 +52,11 @@ func (d *detector) isBroken() bool {
 	return d.broken
 }
 
-// PoisonStatus counts the messages that crash the app.
+// PoisonStatus reports how many messages crash the app.
 type PoisonStatus struct {
-	Quarantined int  // delivered alone
-	Poison      int  // of these, crashed the app when delivered alone
-	Broken      bool // the app crashes on every message
+	Quarantined int  // messages that are delivered alone
+	Poison      int  // of these, messages that crashed the app when delivered alone
+	Broken      bool // whether the app crashes on every message
 }
 
 func (d *detector) poison() PoisonStatus {
@@ -71,7 +71,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed records a crash with these messages in flight. A single message is poison; several are quarantined.
+// crashed records a crash with these messages in flight. A message that was alone is poison; several are quarantined.
 func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,8 +93,8 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	}
 }
 
-// survived records a delivery without a crash. alone means that the replica had no other message, so this one leaves
-// the quarantine.
+// survived records a delivery that did not crash the app. alone means that the replica had no other message, so this
+// message leaves the quarantine.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Delivers 10,000 messages, one in a hundred of them poison, to an app with ten slots. Harmless messages are
-// delivered at most twice.
+// The test delivers 10,000 messages to an app with ten slots. One message in a hundred is poison. Harmless messages
+// are delivered at most twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
 	const messages, slots, maxReceives = 10_000, 10, 3
@@ -80,7 +80,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	d.crashed(nil, now)
 	d.survived("x", true)
 	d.crashed([]string{"a", "b"}, now)
-	d.survived("a", false) // not alone: proves nothing about a
+	d.survived("a", false) // b was also in flight, so this proves nothing
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
@@ -109,7 +109,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	}
 }
 
-// One message that crashes the app many times is not enough.
+// A single message does not make the app count as broken, however often it crashes the app.
 func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))
@@ -137,7 +137,7 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	}
 }
 
-// Dead-lettered messages are forgotten, but the streak of crashes they caused is not.
+// Dead-lettered messages are forgotten, but the streak of crashes they caused continues.
 func TestSurvivedDeliveryResetsTheStreakOfCrashes(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))

@@ -10,22 +10,23 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// localCredential is both access key and secret for the embedded queue, which accepts any on loopback.
+// localCredential is both access key and secret key for an embedded queue on loopback, which accepts any.
 const localCredential = "tendril"
 
-// Queue describes the app's queue.
+// Queue describes the queue that the app's variables refer to.
 type Queue struct {
-	// Endpoint is the URL of the embedded queue. It is "" for Amazon SQS, where the app finds region and credentials
-	// itself.
+	// Endpoint is the URL of the embedded queue's endpoint. It is "" on Amazon SQS, where the app's SDK determines
+	// region and credentials.
 	Endpoint, Region string
-	Name, URL        string // of the worker queue
-	// AccessKeyID and SecretAccessKey are for the embedded queue, or "" if it accepts any.
+	Name, URL        string // name and URL of the queue with the worker
+	// AccessKeyID and SecretAccessKey are credentials for the embedded queue. They are "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of an app process. It removes tendril's own settings from base, adds the
-// bundle's properties and links unless base sets them, and sets variables for the port and the queue. b may be nil.
-// linked returns the URL of a link's queue, or "". Credentials in base are kept, since the app may need them elsewhere.
+// Environ returns the complete environment of an app process. It removes tendril's own settings from base. It adds
+// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. b may
+// be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them
+// for other services.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {
@@ -52,7 +53,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
 			strings.HasPrefix(entry, "PORT=") // set only for processes that listen
 	})
-	setMissing("PYTHONUNBUFFERED", "1") // output would be delayed by buffering otherwise
+	setMissing("PYTHONUNBUFFERED", "1") // otherwise Python buffers its output, which delays the log
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}
@@ -73,7 +74,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 	return env
 }
 
-// HasVariable reports whether an environment sets a variable.
+// HasVariable reports whether env sets the named variable.
 func HasVariable(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }

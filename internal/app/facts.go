@@ -10,7 +10,7 @@ func (a *App) publish(v *version) error {
 	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
-// RefreshFacts updates get-config's answers after settings changed. The caller holds the Changing token.
+// RefreshFacts updates the values that get-config prints after settings changed. The caller holds the Changing token.
 func (a *App) RefreshFacts() {
 	v := a.replicas.current()
 	if a.opts.Facts == nil {
@@ -34,7 +34,7 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// removeFacts removes get-config's answers for a version without processes.
+// removeFacts removes a version's get-config values once it has no more processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
@@ -50,7 +50,7 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-// environ returns the environment of a version's process. asApp is true for processes of the app's user.
+// environ returns the environment variables of a version's process. asApp is true for processes of the app's user.
 func (o *Options) environ(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// gate passes the app's readiness on to the workers. It stays open if a ready app is briefly not ready.
+// gate reports the app's readiness to the workers. It stays open while an app that was ready is briefly unready.
 type gate struct {
-	// isOpen is [balancer.isOpen].
+	// isOpen is the balancer's method.
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
 	ready  chan struct{} // closed when the app first becomes ready
@@ -26,7 +26,7 @@ func (g *gate) change(open bool, reason string) {
 
 	switch {
 	case open:
-		g.pass(true, "") // before ready is closed: workers must be able to deliver, and health is evaluated then
+		g.pass(true, "") // before ready is closed, because health is evaluated then and workers must be able to deliver
 		if !g.wasReady() {
 			close(g.ready)
 		}
@@ -35,7 +35,7 @@ func (g *gate) change(open bool, reason string) {
 	default:
 		var timer *time.Timer
 		timer = time.AfterFunc(notReadyWait, func() {
-			g.mu.Lock() // prevents an opening between the check and the closing
+			g.mu.Lock() // keeps the gate from opening between the check and the closing
 			defer g.mu.Unlock()
 			if open, reason := g.isOpen(); !open && g.timer == timer {
 				g.pass(false, reason)

@@ -2,8 +2,8 @@ package app
 
 import "testing"
 
-// The workers' gates must open before ready is closed. Health is evaluated at that moment and would otherwise report
-// an app that is not ready.
+// The workers' gates must open before ready is closed, because health is evaluated then and would otherwise report an
+// unready app.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
 	passed := 0

@@ -21,13 +21,12 @@ import (
 // VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
-// maxVersions is the maximum number of remembered versions. Fewer archives are kept, see package bundle.
+// maxVersions is the maximum number of versions in the list. Fewer archives are kept; see package bundle.
 const maxVersions = 20
 
-// keptVersions holds the deployed versions in order. Each folder appears once, with the last version deployed from
-// it.
+// keptVersions lists the deployed versions in order. Each folder has one entry: the last version deployed from it.
 type keptVersions struct {
-	path string // "" for no file
+	path string // "" if nothing is stored on disk
 	log  *slog.Logger
 
 	mu  sync.Mutex
@@ -38,7 +37,7 @@ type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// open reads the file. An unreadable file is replaced at the next deployment.
+// open reads the file. The next deployment replaces an unreadable file.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -120,7 +119,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// withVersion adds v to the list. It replaces a previous version of the same folder, or the same command.
+// withVersion adds v to the list. It replaces an earlier version with the same folder or command.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -137,7 +136,8 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// list returns the versions, newest first, without those whose folder is gone. live is the serving version.
+// list returns the versions, newest first, except those whose folder was deleted. live is the serving version's
+// number.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -159,7 +159,7 @@ func folderSize(dir string) (size int64) {
 	files := 0
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // removed meanwhile, or unreadable
+			return nil // deleted in the meantime, or unreadable
 		}
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
@@ -177,7 +177,7 @@ type origin struct {
 	// folders.
 	source string
 	isCopy bool
-	// of is the number of the version restored by a rollback, or 0.
+	// of is the number of the version that a rollback restored, or 0.
 	of int
 	by string
 }
@@ -202,7 +202,7 @@ func firstOrigin(o *Options) origin {
 	return from
 }
 
-// RollBack replaces the serving version with the numbered earlier one, or with the previous one for 0.
+// RollBack replaces the serving version with an earlier one by number. Number 0 means the previous version.
 func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -236,7 +236,7 @@ func (a *App) recordServing(v version) {
 	a.versions.add(listEntry)
 }
 
-// recordFailed records a version that never served, and removes its copy.
+// recordFailed records a version that never served. It deletes the version's copy.
 func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if v.unpacked {
 		a.removeCopy(v.dir())

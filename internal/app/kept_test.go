@@ -30,7 +30,7 @@ func numbers(all []api.AppVersion) (n []int) {
 	return n
 }
 
-// Versions deployed earlier from the same folder no longer exist.
+// Earlier versions from the same folder can no longer be restored.
 func TestFolderIsListedOnceWithItsLastVersion(t *testing.T) {
 	t.Parallel()
 	many := []api.AppVersion{}
@@ -68,7 +68,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		all     []api.AppVersion
 		wanted  int
-		want    int // 0 if rejected
+		want    int // number of the restored version; 0 if rejected
 		status  int
 		message string
 		hint    string
@@ -98,7 +98,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}
 }
 
-// A folder runs in place, so each deployment replaces its previous version.
+// A version deployed from a folder runs in that folder, so each deployment replaces the previous version.
 func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	t.Parallel()
 	var all []api.AppVersion // oldest first
@@ -147,7 +147,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	}
 }
 
-// Versions without a folder are not listed, and a damaged file is replaced.
+// Versions whose folder was deleted are not listed. A damaged file is replaced.
 func TestVersionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -192,8 +192,8 @@ func TestVersionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Folders in the data directory are found at its new location, whatever version wrote the list; others stay where
-// they are.
+// Folders in the data directory are found at its new location, whichever tendril version wrote the list. Other
+// folders keep their paths.
 func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{
@@ -221,7 +221,7 @@ func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 			if diff := cmp.Diff([]string{"", other, filepath.Join(old, "versions", "a", "app")}, folders(old)); diff != "" {
 				t.Errorf("before the move (-want +got):\n%s", diff)
 			}
-			open(old).add(failed(4)) // writes the list
+			open(old).add(failed(4)) // adding a version writes the list
 			if err := os.Rename(old, moved); err != nil {
 				t.Fatal(err)
 			}

@@ -17,9 +17,9 @@ import (
 
 // CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context is done when the claim may have passed to another instance, or the deployment's context is done.
+	// Context is done once another instance may hold the claim, or the deployment's context is done.
 	Context() context.Context
-	// Finish releases the claim. done reports that the commands have run, so that no other instance runs them.
+	// Finish releases the claim. done reports that the commands have run, so that other instances skip them.
 	Finish(ctx context.Context, done bool) error
 }
 
@@ -27,14 +27,14 @@ const finishLimit = 15 * time.Second
 
 type leaderCommands struct {
 	opts   *Options
-	digest string // identifies the version
-	left   int    // remaining commands
+	digest string // hash that identifies the version
+	left   int    // commands not yet run
 	asked  bool
-	claim  CommandClaim // nil if another instance has run them, and before the first command
+	claim  CommandClaim // nil before the first command, and if another instance has run the commands
 }
 
-// leaderCommandsOf prepares the leader_only commands. The digest of the files before the steps identifies the
-// version.
+// leaderCommandsOf prepares a version's leader_only commands. The version is identified by a hash of its files before
+// the steps run.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -50,7 +50,7 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-// run runs a step, or skips a leader_only step that another instance has run.
+// run runs a step. It skips a leader_only step that another instance has run.
 func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
 	if !step.LeaderOnly {
 		return run(ctx)
@@ -82,7 +82,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
-// giveUp lets another instance run the commands unless all have run here.
+// giveUp lets another instance run the commands, unless all have run here.
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return

@@ -36,7 +36,7 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim  *fakeClaim // nil if another instance has run the commands
 		refuse error
-		fails  string // the failing step
+		fails  string // name of the failing step
 		ran    []string
 		ends   []bool
 		err    error

@@ -11,12 +11,12 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform mimics platforms before Amazon Linux 2, for bundles that install hooks and services there. It is
-// inactive unless machine sections are applied and this version has some or an earlier one left hooks.
+// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services there. It is
+// active only if machine sections are applied and either this version has some or an earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string // folder of the hooks
-	apps     string // folder of the links current and staging
+	apps     string // folder of the links "current" and "staging"
 }
 
 func newLegacyPlatform(s *config.Settings) *legacyPlatform {
@@ -31,7 +31,8 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// steps returns a version's hooks before or after its start. Before, it also links /var/app/staging to the version.
+// steps returns a version's hooks before or after its start. Before the start, it also links /var/app/staging to the
+// version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -73,7 +74,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// linkGetConfig installs this program as get-config if the bundle refers to it and the machine has none.
+// linkGetConfig installs this program as get-config if the bundle calls it and the machine does not have it.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil

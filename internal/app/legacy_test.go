@@ -13,8 +13,8 @@ import (
 	"tendril/internal/config"
 )
 
-// On a machine set up by the bundle, its installed hooks run for their events and links lead to the version.
-// Elsewhere nothing changes.
+// On a machine that the bundle has set up, its installed hooks run for their events and links point to the version.
+// On other machines nothing changes.
 func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 	t.Parallel()
 	dir, hooks := t.TempDir(), t.TempDir()
@@ -60,7 +60,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 		if err := s.run(t.Context(), tt.v, beforeStart); err != nil {
 			t.Fatal(err)
 		}
-		begun = append(begun, "") // the start
+		begun = append(begun, "") // marks the start
 		if err := s.legacy.serve(tt.v); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The links of older platforms are created only for machine sections or hooks left by an earlier version.
+// The links of older platforms are created only if there are machine sections or hooks that an earlier version left.
 func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}

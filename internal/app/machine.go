@@ -28,7 +28,7 @@ func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings.MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-// prepareMachine applies the machine sections of a version up to the first failure. The error is a [*stepError].
+// prepareMachine applies a version's machine sections and stops at the first failure. The error is a [*stepError].
 func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
 	if after || !s.opts.appliesMachine(v) {
 		return nil
@@ -70,7 +70,7 @@ type machineSystem struct {
 	runner  *stepRunner
 	version int
 	environ []string
-	// State of the current step. detached allows it to start services that outlive tendril.
+	// The fields below belong to the current step. detached lets it start services that outlive tendril.
 	kept     *lastLines
 	detached bool
 }
@@ -86,7 +86,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 		p.Argv = shellOf(c.Shell)
 	}
 
-	var mu sync.Mutex // each stream has its own goroutine
+	var mu sync.Mutex // stdout and stderr are read by separate goroutines
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		if !c.Quiet {

@@ -13,14 +13,14 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile contains the process ID of the serving version's first replica.
+// pidFile holds the process ID of the serving version's first replica.
 type pidFile struct {
-	path string // "" for no file
+	path string // "" if there is no file
 	log  *slog.Logger
 
 	mu      sync.Mutex
 	owner   *replica
-	pids    map[*replica]int // of running replicas
+	pids    map[*replica]int // process IDs of running replicas
 	written int
 }
 
@@ -28,7 +28,7 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// started records a process. The first replica ever started owns the file.
+// started records a process. The first replica to start owns the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +53,8 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update replaces or removes the file. It never reads an ID to signal, since it may now belong to an unrelated
-// process.
+// update replaces or removes the file. It never signals a process ID read from the file, which may by now belong to
+// an unrelated process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -68,11 +68,12 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove removes the file if it still contains our process ID. It does not block on a FIFO.
+// remove removes the file if it still contains the process ID that was written. It does not block if the file is a
+// FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return // gone, or owned by another user
+		return // already removed, or owned by another user
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// newTestPIDFile returns a PID file in an empty folder and a function that reads it, "" if missing.
+// newTestPIDFile returns a PID file in an empty folder. read returns the file's contents, or "" if it is missing.
 func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
@@ -29,7 +29,8 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-// The file names the first replica of the serving version, through restarts, a failed and a successful deployment.
+// The file contains the process ID of the serving version's first replica, even after restarts and after failed and
+// successful deployments.
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -85,7 +86,7 @@ func TestPIDFileOfAnother(t *testing.T) {
 	}
 }
 
-// A FIFO in place of the file is neither opened blocking nor removed.
+// A FIFO in place of the file does not block and is not removed.
 func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	t.Parallel()
 	f, _ := newTestPIDFile(t)

@@ -13,15 +13,15 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// RetryGivenUp is the interval between starts of an app that failed too often.
+// RetryGivenUp is the interval between further starts of an app that has failed too often.
 const RetryGivenUp = time.Minute
 
 const (
-	restartMin = 100 * time.Millisecond // delay before the first restart, doubled each time
+	restartMin = 100 * time.Millisecond // delay before the first restart; doubled for each further restart
 	readyLate  = 10 * time.Second
 )
 
-// Guard applies the configured user and limits to a process.
+// Guard sets the configured user and limits on a process.
 func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 	p.User, p.Limits = s.AppUser, map[string]string{}
 	for _, limit := range s.AppLimit {
@@ -35,7 +35,7 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp is called when a process failed too often. The replica is nil for a helper.
+	// gaveUp is called when a process has failed too often. The replica is nil for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
@@ -73,7 +73,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-// start starts the processes of a replica, or helpers if r is nil.
+// start starts a replica's processes, or the helpers if r is nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
 	set := s.opts.Settings
 	opts := &supervisor.Options{
@@ -82,7 +82,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 		LinesPerSecond: set.AppLogRate, Output: s.opts.Output, Events: s.events(r),
 	}
 	if opts.RestartLimit == 0 {
-		opts.RestartLimit = -1 // never
+		opts.RestartLimit = -1 // never give up
 	}
 
 	if r != nil {
@@ -103,12 +103,12 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// excused reports whether an exit was probably caused by a message and should not count as a failure.
+// excused reports whether a message probably caused the exit, which then does not count as a failure.
 func (s *supervised) excused(r *replica) bool {
 	return r.causedByMessage.Load() && !s.detector.isBroken()
 }
 
-// checkOf returns the readiness check of a replica. Its port replaces the one in the configured health check.
+// checkOf returns a replica's readiness check. The replica's port replaces the one in the configured health check.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil
@@ -133,7 +133,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 
 	return supervisor.Events{
 		Started: func(e supervisor.Started) {
-			level := slog.LevelInfo // helpers have no readiness
+			level := slog.LevelInfo // for helpers, which have no readiness
 			if r != nil {
 				s.pid.started(r, e.PID)
 				level = slog.LevelDebug
@@ -153,7 +153,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
-			// Deliveries wait for the exit only briefly, and not until every process of the replica is gone.
+			// Deliveries wait only briefly for the exit, so record it before every process of the replica has ended.
 			if r != nil && r.wasReady.Load() {
 				recordExit(supervisor.Exit{})
 			}
@@ -179,7 +179,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 		Restarting: func(e supervisor.Restarting) {
 			s.opts.Counters.Restarting(e)
 			switch {
-			case e.OnTrial: // already reported when restarting ended
+			case e.OnTrial: // already logged when restarts ended
 			case e.Excused:
 				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 			default:

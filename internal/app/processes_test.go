@@ -27,7 +27,7 @@ func isDone(r <-chan struct{}) bool {
 	}
 }
 
-// A delivery waits only briefly for the exit, while stopping child processes may take the whole grace period.
+// A delivery waits only briefly for the exit, whereas child processes may take the whole grace period to stop.
 func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
@@ -40,7 +40,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
 	r.end("poison")
-	innocent := r.begin("innocent") // received meanwhile
+	innocent := r.begin("innocent") // a message received after the crash
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
 	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")

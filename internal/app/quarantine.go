@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	quarantineIdle  = time.Minute            // how long the replica runs after its last message
+	quarantineIdle  = time.Minute            // how long the replica keeps running after its last message
 	quarantinePause = 200 * time.Millisecond // delay before an undelivered message is retried
 )
 
-// quarantine delivers messages one at a time to a replica of their own.
+// quarantine delivers messages one at a time to a separate replica.
 type quarantine struct {
-	replicas *replicaSet // starts the replica, which the balancer never admits
-	using    sync.Mutex  // held while using the replica
+	replicas *replicaSet // starts the separate replica, which the balancer never admits
+	using    sync.Mutex  // held while the replica is in use
 
 	mu      sync.Mutex
 	replica *replica // nil if not running
@@ -42,7 +42,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	q.mu.Lock()
 	q.used = time.Now()
 	q.mu.Unlock()
-	if result.Outcome == queue.Unreached { // says nothing about the serving replicas
+	if result.Outcome == queue.Unreached { // does not affect the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
 	return result
@@ -78,7 +78,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// stop stops the replica within its grace period. Its supervisor reports processes that survive KILL.
+// stop stops the replica within its grace period. Its supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -89,7 +89,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused stops the replica unless it is in use. Its user then notices the version change.
+// stopUnused stops the replica unless it is in use. Otherwise the delivery in progress notices the new version.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -97,8 +97,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart stops the named replica; the next message starts another one. It refuses during a delivery, since the exit
-// would look like a crash.
+// restart stops the named replica; the next message starts a new one. It returns an error during a delivery, because
+// the exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

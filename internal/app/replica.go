@@ -14,12 +14,12 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// processes are running processes of the app: a replica's, or the helpers of a version.
+// processes are running processes of the app: those of a replica, or a version's helpers.
 type processes interface {
 	Status() []supervisor.Status
-	// Restart stops and starts the named process.
+	// Restart stops the named process and starts it again.
 	Restart(ctx context.Context, name string) error
-	// Stop stops all processes. ctx bounds their grace period.
+	// Stop stops all processes. ctx limits their grace period.
 	Stop(ctx context.Context) error
 }
 
@@ -30,20 +30,21 @@ type replica struct {
 	processes    processes
 	output       lastLines
 
-	// Guarded by the balancer's lock.
+	// The fields below are guarded by the balancer's lock.
 	admitted, ready, retired bool
-	reason                   string // why it is not ready
+	reason                   string // why the replica is not ready
 	inWork                   int
-	idle                     chan struct{} // closed when retired and without deliveries
+	idle                     chan struct{} // closed once the replica is retired and has no deliveries
 
-	stopping atomic.Bool // it was asked to stop
-	// wasReady means that it may have had messages. causedByMessage means that its last exit was probably caused by one.
+	stopping atomic.Bool // Stop was called
+	// wasReady means that the replica may have received messages. causedByMessage means that a message probably
+	// caused its last exit.
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int            // unexpected exits
-	failure     error          // why it was abandoned
-	messages    map[string]int // deliveries by message ID
+	exits       int            // number of unexpected exits
+	failure     error          // why restarts were given up
+	messages    map[string]int // deliveries in flight by message ID
 	exited      chan struct{}  // closed on an unexpected exit, then replaced
 	connections map[*Route]*deliver.Client
 }
@@ -63,7 +64,7 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// notReadyReason returns the result of the last failed check, or else known.
+// notReadyReason returns the result of the last failed check. Without one, it returns known.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -73,7 +74,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records the first reason for giving up. The process is still retried from time to time.
+// giveUp records the reason for giving up, if it is the first. The process is still restarted from time to time.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +89,7 @@ func (r *replica) err() error {
 	return r.failure
 }
 
-// Stop stops its processes and removes it from the balancer.
+// Stop stops the replica's processes and removes it from the balancer.
 func (r *replica) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	err := r.processes.Stop(ctx)
@@ -114,7 +115,7 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	return r.connections[route], nil
 }
 
-// disconnect closes a route's connections to it. The caller holds the lock.
+// disconnect closes a route's connections to the replica. The caller holds the lock.
 func (r *replica) disconnect(route *Route) {
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
@@ -140,7 +141,7 @@ func (r *replica) end(id string) {
 
 const maxExits = 3
 
-// recordExit records an unexpected exit, passes the messages in flight to crashed and wakes their deliveries.
+// recordExit records an unexpected exit. It calls crashed with the messages in flight and wakes their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	if r.stopping.Load() {
 		return
@@ -159,23 +160,24 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 }
 
 const (
-	maxLastLines = 20   // kept per process
-	maxLastLine  = 1000 // bytes each
+	maxLastLines = 20   // lines kept per process
+	maxLastLine  = 1000 // bytes kept per line
 )
 
 func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
 
-// stepError is the failure of a hook, build command or replica in a deployment.
+// stepError reports that a hook, build command or replica failed during a deployment.
 type stepError struct {
 	name   string
-	output func() []string // its last lines of output
+	output func() []string // last lines of the step's output
 	err    error
 }
 
-// Error omits the step's output, which may be secret: everyone with access to the console can see this text.
+// Error omits the step's output, which may contain secrets, because everyone with access to the console can see this
+// text.
 func (s *stepError) Error() string { return s.err.Error() }
 
-// Unwrap returns how the step failed.
+// Unwrap returns the cause of the failure.
 func (s *stepError) Unwrap() error { return s.err }
 
 // lastLines keeps the last lines of a process's output. The zero value is empty.

@@ -17,19 +17,19 @@ import (
 var errRolledBack = errors.New("the deployment was rolled back")
 
 type launcher interface {
-	// launch starts the process of a replica. ctx only bounds the start.
+	// launch starts a replica's process. ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes without deliveries. The result may be nil.
+	// helpers starts the processes that receive no deliveries. The result may be nil.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
 // replicaOptions configure a [replicaSet].
 type replicaOptions struct {
 	readyTimeout time.Duration // how long new replicas may take to become ready
-	// drainTimeout returns how long retired replicas may drain. It can change.
+	// drainTimeout returns how long retired replicas may drain. The value can change.
 	drainTimeout func() time.Duration
-	stopTimeout  time.Duration // for one replica
-	// hurry, once done, makes every stop immediate.
+	stopTimeout  time.Duration // maximum time to stop one replica
+	// Once hurry is done, every stop is immediate.
 	hurry context.Context
 	log   *slog.Logger
 	// starting, switching and switched report the progress of a deployment. They are not called concurrently and must
@@ -45,17 +45,17 @@ type replicaSet struct {
 	opts     replicaOptions
 	changes  *changeLock
 	retiring sync.WaitGroup
-	// hurried is done when the time for [replicaSet.stop] has passed, or with hurry.
+	// hurried is done once hurry is done or the time for [replicaSet.stop] is over.
 	hurried context.Context
 	hurry   context.CancelFunc
 
 	now atomic.Pointer[serving]
 }
 
-// serving is an immutable snapshot, replaced by the holder of the change lock.
+// serving is an immutable snapshot. Only the holder of the change lock replaces it.
 type serving struct {
 	version  version
-	replicas []*replica // in start order
+	replicas []*replica // in the order in which they were started
 	helpers  processes  // may be nil
 }
 
@@ -66,8 +66,8 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start starts n replicas of v and its helpers without waiting for readiness. After an error none of them is running.
-// A concurrent deployment waits for it.
+// start starts n replicas of v and its helpers without waiting for readiness. After an error, none of them is
+// running. A concurrent deployment waits until start returns.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -103,10 +103,10 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	return replicas, helpers
 }
 
-// launchAll starts n replicas of v. After an error it returns those that are running.
+// launchAll starts n replicas of v. After an error, it returns those that are running.
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// The replica being started may need its grace period to stop; stop the others at the same time.
+		// Starting a replica may take its full grace period to give up, so stop the others at the same time.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -135,11 +135,11 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy replaces the replicas with as many of v and switches deliveries to them once all are ready. The previous
-// replicas drain and stop in the background. If the new version fails, it is stopped and the error wraps
-// [errRolledBack]. Until the switch, ctx cancels the deployment.
+// deploy replaces the replicas with the same number of replicas of v. Once all are ready, deliveries switch to them,
+// and the previous replicas drain and stop in the background. If the new version fails, it is stopped and the error
+// wraps [errRolledBack]. Until the switch, ctx cancels the deployment.
 //
-// A scale-out in progress is canceled, since its replicas would have the previous version.
+// It cancels a scale-out in progress, because the new replicas would run the previous version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // of the previous version, before the new settings apply
+	limit := s.opts.drainTimeout() // the previous version's limit, before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
@@ -180,7 +180,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	return nil
 }
 
-// adopt makes v the serving version without restarting replicas. Replicas started later use v.
+// adopt makes v the serving version without restarting replicas. Replicas started later run v.
 func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	_, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -192,8 +192,8 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// replaceHelpers stops the helpers and starts those of v. It restarts the previous ones if that fails, or if a new
-// replica became unready meanwhile.
+// replaceHelpers stops the helpers and starts those of v. It restarts the previous helpers if that fails or if a new
+// replica became unready in the meantime.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -249,7 +249,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// unready returns the first replica that is not ready, or nil, and an error if any replica was given up.
+// unready returns the first replica that is not ready, or nil. It returns an error if any replica was given up.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -265,8 +265,8 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// scale changes the number of replicas to n, at least 1. It returns when new replicas are ready. Surplus ones drain
-// in the background. The error is [ErrBusy] if a deployment canceled the change.
+// scale changes the number of replicas to n, which is at least 1. It returns once new replicas are ready. Surplus
+// replicas drain in the background. The error is [ErrBusy] if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -303,8 +303,8 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	return nil
 }
 
-// stop stops everything, gently until ctx is done, and cancels a change in progress. Deliveries must have ended
-// before.
+// stop cancels a change in progress and stops all replicas and helpers, immediately once ctx is done. All deliveries
+// must have ended.
 func (s *replicaSet) stop(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.hurry)()
 	ctx, cancel := context.WithCancel(ctx)
@@ -326,7 +326,7 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// retireAll drains replicas for at most limit and stops each one as soon as it is idle.
+// retireAll drains replicas for at most limit. It stops each one as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.changes.stopping, limit)
 	defer cancel()
@@ -355,7 +355,8 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// discard stops replicas that never had deliveries, all at once, since each may take a grace period.
+// discard stops replicas that never received deliveries. It stops them concurrently, because each may take its full
+// grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// kind is the behavior of a test version.
+// kind is how a version in a test behaves.
 type kind string
 
 const (
@@ -42,34 +42,35 @@ func versionOf(number int, k kind) version {
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-// stage launches simulated replicas and checks their use.
+// stage launches simulated replicas and checks how they are used.
 type stage struct {
 	t       *testing.T
 	set     *replicaSet
 	log     *records
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
-	helping int // running helpers
-	// pause is the start time of a replica. grace is its stop time, unless it must stop immediately.
+	helping int // number of running helpers
+	// pause is how long a replica takes to start. grace is how long it takes to stop, unless it must stop
+	// immediately.
 	pause, grace time.Duration
-	// hurry bounds the stop of a replica whose start is canceled.
+	// hurry limits how long a replica whose start is canceled may take to stop.
 	hurry context.Context
 }
 
-// fakeProcesses are the processes of a replica, or helpers if replica is nil.
+// fakeProcesses simulates the processes of a replica, or the helpers if replica is nil.
 type fakeProcesses struct {
 	stage   *stage
 	replica *replica
 	version version
 	inWork  atomic.Int64
 	gone    bool
-	// restarts counts restarts of the helper.
+	// restarts is the number of restarts of the helper.
 	restarts atomic.Int64
 }
 
 var errBroken = errors.New("broken")
 
-// newStage returns a stage with an empty set. change may modify its options.
+// newStage returns a stage and an empty replica set. change may modify the set's options.
 func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) {
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -91,7 +92,7 @@ func (r *replicaSet) deployAndRetire(ctx context.Context, v version) error {
 	return err
 }
 
-// setVersion changes the version of replicas started later.
+// setVersion sets the version for replicas started later.
 func (r *replicaSet) setVersion(v version) {
 	old := r.now.Load()
 	r.now.Store(&serving{v, old.replicas, old.helpers})
@@ -114,7 +115,7 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// of returns the attributes of records with a message, as one string each.
+// of returns the attributes of all records with the given message, formatted as one string per record.
 func (r *records) of(message string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +129,7 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-// forced returns the records of replicas stopped with deliveries in flight.
+// forced returns the log records about replicas stopped with deliveries in flight.
 func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
 
 func (s *stage) replicas() int {
@@ -143,7 +144,7 @@ func (s *stage) helpersRunning() int {
 	return s.helping
 }
 
-// end simulates a stop, until grace has passed or ctx is done.
+// end simulates stopping, which takes until grace has passed or ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
@@ -211,7 +212,7 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 // lastCheck is the check result of a version that is never ready.
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
-// Status describes one helper, "mailer". For replicas it only reports why they are never ready.
+// Status reports one helper named "mailer". For a replica, it only reports why the replica is never ready.
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
 	case f.replica != nil && kindOf(f.version) == never:
@@ -250,7 +251,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-// load keeps ten deliveries running and counts refused ones.
+// load keeps ten deliveries running. It counts deliveries and refusals.
 func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
@@ -285,7 +286,7 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// Replaces versions under load. Nearly a third of them are broken in one of four ways.
+// The test deploys versions under load. Nearly a third of them fail, in one of four ways.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
@@ -366,7 +367,7 @@ func TestScale(t *testing.T) {
 			if err := m.scale(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // surplus replicas drain
+			time.Sleep(time.Second) // wait until surplus replicas have drained
 			if want := max(n, 1); m.size() != want || s.replicas() != want {
 				t.Errorf("%d replicas, %d running; want %d", m.size(), s.replicas(), want)
 			}
@@ -399,7 +400,7 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 	})
 }
 
-// Neither a replica that drains after a scale-in nor a scale-out that never becomes ready delays a new version.
+// A deployment waits neither for a replica that drains after a scale-in nor for a scale-out that never becomes ready.
 func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -408,7 +409,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		var work []*replica
-		for range 2 { // one delivery on each
+		for range 2 { // one delivery on each replica
 			c, err := m.balancer.acquire(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -419,7 +420,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil || time.Since(began) != 0 || m.size() != 1 {
 			t.Errorf("the scale-in: %v, %d replicas after %s", err, m.size(), time.Since(began))
 		}
-		m.setVersion(versionOf(1, never)) // a scale-out never becomes ready
+		m.setVersion(versionOf(1, never)) // replicas of the scale-out never become ready
 		grown := make(chan error)
 		go func() { grown <- m.scale(context.Background(), 3) }()
 		time.Sleep(time.Second)
@@ -435,7 +436,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if v := m.current(); v.number != 2 {
 			t.Errorf("version %d serves a second later", v.number)
 		}
-		if s.replicas() != 3 { // two previous replicas still work
+		if s.replicas() != 3 { // two replicas of the previous version still have deliveries
 			t.Errorf("%d replicas run", s.replicas())
 		}
 		for _, c := range work {
@@ -452,7 +453,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	})
 }
 
-// The version to be replaced must be running first.
+// A deployment waits until the first version has started.
 func TestDeploymentWaitsForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -473,7 +474,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 	})
 }
 
-// No replica retired by a scale-in outlives the stop.
+// Shutdown also waits for replicas that a scale-in has retired.
 func TestStopWaitsForRetiredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -539,7 +540,7 @@ func TestDrainHasALimit(t *testing.T) {
 			return stuck
 		}
 		stuck := stick()
-		limit = 3 * time.Second // a reload
+		limit = 3 * time.Second // as a reload would do
 		began := time.Now()
 		if err := m.deployAndRetire(t.Context(), versionOf(2, good)); err != nil {
 			t.Fatal(err)
@@ -568,7 +569,7 @@ func TestDrainHasALimit(t *testing.T) {
 			"in_work=1 reason=the deliveries took longer than 1m0s", "in_work=1 reason=the environment is stopping"}
 		forced := s.forced()
 		for i := range forced {
-			_, forced[i], _ = strings.Cut(forced[i], " ") // without the address
+			_, forced[i], _ = strings.Cut(forced[i], " ") // remove the address
 		}
 		if !slices.Equal(forced, want) {
 			t.Errorf("forced %q, want %q", forced, want)
@@ -686,11 +687,12 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
-		s.pause = 1050 * time.Millisecond // the second is ready while the first is not
+		s.pause = 1050 * time.Millisecond // the second replica is ready while the first is not
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}
-		// The first becomes unready at 2.15 s, when the second is about to be ready, and is back at 8.2 s.
+		// The first replica becomes unready at 2.15 s, when the second is about to become ready, and is ready again
+		// at 8.2 s.
 		if switched < 8200*time.Millisecond || switched > 8300*time.Millisecond {
 			t.Errorf("the messages moved after %s", switched)
 		}
@@ -706,7 +708,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	})
 }
 
-// Stopping the previous helpers takes time, and a ready replica may become unready meanwhile.
+// Stopping the previous helpers takes time, during which a ready replica may become unready.
 func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -744,7 +746,7 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	}
 }
 
-// Replicas that ignore TERM are all stopped at the same time, and at once if a stop is immediate.
+// Replicas that ignore SIGTERM are stopped concurrently, and immediately if the shutdown is immediate.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{
@@ -767,7 +769,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 				}
 				s.pause, s.grace = time.Second, grace
 				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(many*time.Second-time.Second/2, cancel) // during the start of the last
+				time.AfterFunc(many*time.Second-time.Second/2, cancel) // while the last replica starts
 				began := time.Now()
 				time.AfterFunc(many*time.Second-time.Second/2+hurried, hurryNow)
 				if err := change(ctx, m); !errors.Is(err, context.Canceled) {

@@ -13,8 +13,8 @@ import (
 )
 
 // Restart restarts a process of the serving version and returns the name of its replacement. A replica drains once
-// its replacement is ready. A helper, which must not run twice, stops first. The replica for quarantined messages
-// starts again with the next one.
+// its replacement is ready. A helper stops before its replacement starts, because it must not run twice. The replica
+// for quarantined messages starts again with the next such message.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
@@ -38,7 +38,8 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 
 var errNoProcess = errors.New("not found")
 
-// restart returns when deliveries go to the new replica. The error is [ErrBusy] if a deployment canceled the restart.
+// restart returns once the new replica receives deliveries. The error is [ErrBusy] if a deployment canceled the
+// restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {

@@ -19,7 +19,8 @@ func namesOf(s *replicaSet) (names []string) {
 	return names
 }
 
-// Each delivery reaches a running replica, other replicas are unaffected and the previous one drains.
+// During a restart, every delivery reaches a running replica, other replicas are unaffected and the previous replica
+// drains.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -76,7 +77,7 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	})
 }
 
-// It stops between two messages, and the next one starts it again.
+// The replica stops between two messages. The next message starts it again.
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -137,7 +138,7 @@ func TestOneHelperIsRestarted(t *testing.T) {
 	})
 }
 
-// Afterwards only the new version runs.
+// After a deployment during a restart, only the new version runs.
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -166,8 +167,8 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	})
 }
 
-// While previous versions drain, versions are deployed and replicas added, removed and restarted. Draining processes
-// are listed.
+// Versions can be deployed, and replicas added, removed and restarted, while previous versions drain. Draining
+// processes are listed.
 func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // versions end concurrently

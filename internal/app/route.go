@@ -12,19 +12,19 @@ import (
 // exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message costs it a
-// receive, and an app that exited because of one message is usually back in a moment.
+// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message uses up one
+// of its receives, and an app that exited because of one message is usually ready again shortly.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers the messages of one queue, quarantined ones to a replica of their own.
+// Route delivers the messages of one queue. Quarantined messages go to a separate replica.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
 	quarantine *quarantine
 	open       func(address string) (*deliver.Client, error)
-	fifo       bool // keep the order within a message group
+	fifo       bool // messages of a group stay in order
 }
 
 // Deliver delivers one message.
@@ -42,7 +42,7 @@ func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.R
 	})
 }
 
-// deliver chooses a replica and posts the messages to it. A quarantined message must be the only one.
+// deliver selects a replica and posts the messages to it. A quarantined message must be the only one.
 func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
@@ -80,7 +80,8 @@ func unreached(n int, reason string, err error) []queue.Result {
 	return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: reason, Err: err}}, n)
 }
 
-// Probe returns nil if any replica accepts messages. The supervisor has checked that at the replica's actual port.
+// Probe returns nil if any replica is ready. It sends no request, because the supervisor already checks each
+// replica's port.
 func (t *Route) Probe(context.Context) error {
 	if open, _ := t.balancer.isOpen(); !open {
 		return errNoReplica
@@ -88,14 +89,14 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-// record completes the results with the replica's state, and records the messages it survived.
+// record adds the replica's state to the results. It also records messages that did not crash the replica.
 func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
 	ended, waited := false, false
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
-			continue // says nothing about the app
+			continue // an unsent message shows nothing about the app
 		}
 		result.Process = r.name()
 		if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {

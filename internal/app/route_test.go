@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// A message rejected before it is sent says nothing about the app, so nothing waits for an exit.
+// A message rejected before it is sent shows nothing about the app, so its delivery does not wait for an exit.
 func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// A later version listens at another port than the configured one.
+// Replicas of a later version do not listen on the configured port.
 func TestProbeFollowsTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()
@@ -59,7 +59,7 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// Several messages go to one replica together. If it exits, each result says so.
+// A batch goes to a single replica. If that exits, each message's result reports it.
 func TestRouteDeliversBatches(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Pauses after a failed scale-out.
+// Limits of the pause after a failed scale-out.
 const (
 	firstGrowthPause = 30 * time.Second
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas for package autoscale. A change takes until the app is ready, so it runs in
-// the background.
+// Scaler changes the number of replicas for package autoscale. Changes run in the background, because they last until
+// the app is ready.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
 	log         *slog.Logger
-	run         context.Context // stops all changes when done
+	run         context.Context // once done, changes are canceled
 
 	mu sync.Mutex
-	// wanted is the target of the change in progress, or 0.
+	// wanted is the target size of the change in progress, or 0.
 	wanted int
-	// pause is how long scale-out is blocked after the last failure, until notBefore.
+	// pause is how long scale-out is blocked after the last failure. The pause ends at notBefore.
 	pause     time.Duration
 	notBefore time.Time
 	changes   sync.WaitGroup
@@ -42,8 +42,8 @@ func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	return s.ready(), desired, nil
 }
 
-// SetSize starts changing the number of replicas to n, at least 1. It rejects a scale-out for a while after replicas
-// failed to become ready.
+// SetSize starts changing the number of replicas to n, which is at least 1. After replicas failed to become ready, it
+// rejects scale-outs for a while.
 func (s *Scaler) SetSize(_ context.Context, n int) error {
 	n = max(n, 1)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Scaler) change() {
 			s.pause = 0
 			continue
 		}
-		// If a deployment canceled the change, the next measurement decides again.
+		// If a deployment canceled the change, the next measurement leads to a new decision.
 		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
 			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
 			s.notBefore = time.Now().Add(s.pause)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fakeReplicas takes a while for each change.
+// fakeReplicas simulates replicas that take a while to change.
 type fakeReplicas struct {
 	mu      sync.Mutex
 	n       int
@@ -73,8 +73,8 @@ func TestReplicasChangeInTheBackground(t *testing.T) {
 		wantSize(t, c, 1, 1)
 		set(3)
 		wantSize(t, c, 1, 3)
-		set(2) // waits for the change to 3
-		set(4) // and replaces it
+		set(2) // waits until the change to 3 is complete
+		set(4) // replaces the waiting change
 		wantSize(t, c, 1, 4)
 		time.Sleep(time.Minute)
 		wantSize(t, c, 3, 4)
@@ -135,7 +135,7 @@ func TestScalingGivesWayToDeployments(t *testing.T) {
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Errorf("after a deployment: %v", err)
 		}
-		stop() // in the middle of a change
+		stop() // stop during a change
 		wantSize(t, c, 1, 1)
 		if err := c.SetSize(t.Context(), 2); !errors.Is(err, ErrStopped) {
 			t.Errorf("during a stop: %v", err)

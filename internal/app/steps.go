@@ -16,9 +16,9 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// outputWait is how long to wait for output held open by processes a step left behind.
+	// outputWait is how long to wait for the end of output that processes left behind by a step hold open.
 	outputWait = 5 * time.Second
-	// stepLines is the maximum output of a step in lines per second, effectively unlimited.
+	// stepLines is the output limit of a step in lines per second. It is high enough to have no effect.
 	stepLines = 1_000_000
 )
 
@@ -26,14 +26,14 @@ const beforeStart, afterStart = false, true
 
 type stepRunner struct {
 	opts   *Options
-	begins func(step string) // called with each step's name
+	begins func(step string) // called with the name of each step before it runs
 	legacy *legacyPlatform   // may be nil
 
 	mu       sync.Mutex
 	commands *supervisor.Runner // nil before the first step
 }
 
-// run runs a version's steps before or after its start, up to the first failure. The error is a [*stepError].
+// run runs a version's steps before or after its start. It stops at the first failure. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -115,7 +115,7 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// runCommand runs a step, unless its test fails.
+// runCommand runs a step's command. It skips the command if the step's test fails.
 func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -136,7 +136,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf returns the arguments that run a shell command. It prefers bash, which is sh on Elastic Beanstalk's
+// shellOf returns the arguments that run a shell command. It prefers bash, because sh is bash on Elastic Beanstalk's
 // platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
@@ -154,8 +154,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command in its own process group. When ctx is done, the command and everything it started get TERM,
-// and KILL after the grace period. Processes it leaves behind run until [stepRunner.endLeftBehind].
+// runStep runs a command in its own process group. When ctx is done, the command and its child processes get SIGTERM,
+// and SIGKILL after the grace period. Processes that it leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -195,7 +195,7 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// endLeftBehind stops processes left behind by steps of some versions.
+// endLeftBehind stops processes left behind by the steps of versions for which owned returns true.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands
@@ -205,7 +205,7 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	}
 }
 
-// stop stops processes left behind by all versions. No step may be running.
+// stop stops the processes that any version's steps left behind. No step may be running.
 func (s *stepRunner) stop() {
 	s.endLeftBehind(func(int) bool { return true })
 	s.mu.Lock()

@@ -19,11 +19,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// stepGroup is a command run by runStep that leaves a process behind.
+// stepGroup is a command that was run by runStep and left a process behind.
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
-	left   *os.File // reaches EOF when that process exits
+	left   *os.File // reaches EOF when the process left behind exits
 }
 
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
@@ -41,7 +41,7 @@ func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process left behind installs its own signal handlers before its ID is printed.
+	// The process left behind must install its signal handlers before its ID is printed.
 	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
 until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
@@ -82,8 +82,8 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// Hooks and build commands run before or after the start. The Procfile's processes are in the plan too, but never run
-// as steps.
+// Hooks and build commands run as steps before or after the start. The Procfile's processes are in the plan too, but
+// do not run as steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,7 +122,8 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// Processes left behind by a finished command run until the stop, and their hold on the output is not waited for.
+// Processes that a finished command left behind run until shutdown. The command does not wait for them to close its
+// output.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
@@ -150,7 +151,7 @@ func TestGroupGetsTERM(t *testing.T) {
 	}
 }
 
-// The shell exits at once on TERM, but its child still gets the grace period.
+// The shell exits at once on SIGTERM, but its child still gets the whole grace period.
 func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	t.Parallel()
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
@@ -174,7 +175,7 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	}
 }
 
-// A group that ignores TERM is killed after its grace period, or at once in a hurry.
+// A process group that ignores SIGTERM is killed after its grace period, or immediately if hurried.
 func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
 	hurried, hurry := context.WithCancel(t.Context())
@@ -193,8 +194,8 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	}
 }
 
-// Processes of other versions keep running. TERM comes first, even for a process that left the group and has another
-// environment.
+// Processes of other versions keep running. A process gets SIGTERM first even if it has left the process group and
+// changed its environment.
 func TestProcessesLeftByAFailedVersionAreStopped(t *testing.T) {
 	t.Parallel()
 	s := newSteps(context.Background(), time.Minute)

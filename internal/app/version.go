@@ -19,25 +19,26 @@ import (
 
 type version struct {
 	number int
-	// bundle may be nil. command is empty if the bundle's Procfile defines it.
+	// bundle may be nil. command is empty if the bundle's Procfile defines the command.
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files are the folder's files after the steps ran, and read the files read before.
+	// files are the folder's files after the steps ran. read are the files from which the version was read.
 	files, read map[string]string
-	// copied are the files of the source folder when it was copied, or nil.
+	// copied are the source folder's files at the time of the copy, or nil.
 	copied map[string]string
-	// facts identifies get-config's answers: the version its processes were started for.
+	// facts is the number under which the version's get-config values are stored: that of the version for which its
+	// processes were started.
 	facts int
 	// configOnly means that only settings changed.
 	configOnly bool
-	// unpacked means that its folder was created for this deployment.
+	// unpacked means that the version's folder was created for this deployment.
 	unpacked bool
 	restart  bool
 	change   config.Change
 }
 
-// String describes a version for people.
+// String returns a version's name for display.
 func (v version) String() string {
 	if v.bundle == nil {
 		return fmt.Sprintf("version %d", v.number)
@@ -54,7 +55,7 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// recordFiles records the folder after the steps ran, to detect later changes.
+// recordFiles records the folder's files after the steps ran, so that later changes are detected.
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -93,7 +94,7 @@ func areSettings(files []string) bool {
 	})
 }
 
-// readFiles covers the files that are read when a version is opened.
+// readFiles returns the files that are read when a version is opened.
 func readFiles(dir string) map[string]string {
 	files := fileStamps(dir)
 	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
@@ -111,14 +112,14 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns size and modification time of up to maxFolderFiles files, by slash-separated path. It skips
-// folders that apps and builds write to.
+// fileStamps returns the size and modification time of up to maxFolderFiles files, keyed by slash-separated path. It
+// skips folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // removed meanwhile, or unreadable
+		case err != nil: // deleted in the meantime, or unreadable
 		case d.IsDir() && slices.Contains(written, d.Name()):
 			return fs.SkipDir
 		case d.Type().IsRegular():
@@ -136,9 +137,9 @@ func fileStamps(dir string) map[string]string {
 
 const versionFile = "app.version"
 
-// versionNumbers numbers versions uniquely across restarts, if there is a file.
+// versionNumbers assigns version numbers. If they are stored in a file, numbers stay unique across restarts.
 type versionNumbers struct {
-	path string // "" for no file
+	path string // "" if numbers are not stored
 	log  *slog.Logger
 	last int
 }

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Files written by a version's steps do not count as changes. A file that was read before and is then edited does.
+// Files written by a version's steps do not count as changes. A file edited after the version was read does.
 func TestChangesOfAVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,9 +27,9 @@ func TestChangesOfAVersion(t *testing.T) {
 	write("Procfile", "web: ./app\n")
 	write("app", "old")
 	v := version{bundle: &bundle.Bundle{Dir: dir}, read: readFiles(dir)}
-	write("app", "built anew")                         // by a step
-	write("bin/tool", "")                              // in an ignored folder
-	write(".ebextensions/a.config", "option_settings") // by a user
+	write("app", "built anew")                         // written by a step
+	write("bin/tool", "")                              // in a folder that is ignored
+	write(".ebextensions/a.config", "option_settings") // written by a user
 	v.recordFiles()
 	for _, c := range []struct {
 		change func()
@@ -53,7 +53,8 @@ func TestChangesOfAVersion(t *testing.T) {
 	}
 }
 
-// This holds across restarts, with an unreadable file and with a symbolic link in its place.
+// Version numbers stay unique across restarts, with an unreadable file, and with a symbolic link in place of the
+// file.
 func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 
 const minutely = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"* * * * *\"}\n"
 
-// localKeys sets credentials for local servers.
+// localKeys sets AWS credentials for local servers.
 func localKeys(t *testing.T) {
 	t.Helper()
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
@@ -27,7 +27,7 @@ func localKeys(t *testing.T) {
 	}
 }
 
-// Tasks added at run time are scheduled and elected for like others, and end with the environment.
+// Tasks added at run time are scheduled and take part in leader election like others. They end with the environment.
 func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -46,7 +46,7 @@ func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	}
 }
 
-// Scheduled runs from before a task was added are not caught up, even if an earlier instance enqueued some.
+// Runs due before a task was added are not caught up, even if an earlier instance enqueued some of them.
 func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -62,7 +62,7 @@ func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	earlier := len(r.cron.tasks.History("tidy")) // the history survives the restart
+	earlier := len(r.cron.tasks.History("tidy")) // history survives the restart
 	r = run(t, flags, change)
 	for range 3 {
 		clock.toNextMinute()
@@ -130,7 +130,8 @@ func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 	}
 }
 
-// Without a registry, a reload reports that nothing is scheduled. A reload after it appears schedules the tasks.
+// Without a registry, a reload reports that nothing is scheduled. Once a registry exists, a reload schedules the
+// tasks.
 func TestReloadSchedulesTasksOnceThereIsARegistry(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

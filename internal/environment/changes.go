@@ -59,13 +59,13 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
-	case <-time.After(250 * time.Millisecond): // longer than a reload takes
+	case <-time.After(250 * time.Millisecond): // a settings reload finishes sooner
 		return done, app.ErrBusy
 	}
 	return begin()
 }
 
-// awaitStart waits until startup completes, including the hooks if the app is ready.
+// awaitStart waits until startup completes, and also for the after-start hooks if the app has become ready.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -73,7 +73,7 @@ func (c *changes) awaitStart(ctx context.Context) error {
 	return c.await(ctx, c.programs.app.StartHooks())
 }
 
-// await waits for a channel. It returns [app.ErrStopped] if the environment stops first.
+// await waits until a channel is closed. It returns [app.ErrStopped] if the environment stops first.
 func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -96,12 +96,12 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	return done, err
 }
 
-// reloadChanged applies changes in the settings and the bundle's folder. Unaffected processes keep running.
+// reloadChanged applies changes to the settings and to the bundle's folder. Unaffected processes keep running.
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}
-	select { // wait for a deployment in progress, which may have read the files before
+	select { // wait for a deployment in progress, which may have read the files before they changed
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
@@ -117,7 +117,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 			return result, err
 		}
 		b = c.programs.app.CurrentBundle()
-	} else if b != nil { // only settings and tasks matter, since the app runs elsewhere
+	} else if b != nil { // the app runs elsewhere, so only settings and tasks can change
 		if b, err = bundle.Open(b.Dir); err != nil {
 			return done, app.Refused(err)
 		}
@@ -172,14 +172,14 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// compare is change without logging. A non-nil file replaces the settings file on disk. cfg is nil after an error, or
-// if settings cannot be reread.
+// compare is like change but logs nothing. A non-nil file replaces the settings file on disk. The returned cfg is nil
+// after an error, or if settings cannot be reread.
 func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
 	if b != nil && c.opts.Bundle != nil {
-		same := *b // the environment keeps its name in any version's folder
+		same := *b // keep the environment's name, whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		b = &same
 	}
@@ -223,8 +223,8 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a change of connections to the next start if something was built for the number: a pool
-// of several queues, a function's processes or a limiter.
+// keepConnections postpones a changed number of connections to the next start if it determined a size at startup:
+// that of a pool shared by several queues, of a function's processes or of a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -242,7 +242,8 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion rejects a bundle that must not run or has invalid periodic tasks.
+// checkVersion rejects a bundle that tendril refuses to run as root or whose machine sections or periodic tasks it
+// cannot apply.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {
@@ -261,11 +262,11 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns why a console request was rejected, or "" if it was started, since its failure is logged
-// separately.
+// refusal returns why a console request was rejected. It returns "" if the request was started, because its failure
+// is logged separately.
 func refusal(err error) string {
 	if begun := (*api.DeployError)(nil); err == nil || errors.As(err, &begun) {
 		return ""
 	}
-	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a hint is on its own line
+	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // put the hints, which are on their own lines, on one line
 }

@@ -36,7 +36,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// place returns the absolute path, for people in another folder.
+// place returns the absolute path, since the reader may be in another folder.
 func (s *settingsFile) place() string {
 	if abs, err := filepath.Abs(s.file.Path); err == nil {
 		return abs
@@ -44,8 +44,8 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile reads the settings file in use, or the first one that would be found. now is nil if the file is
-// invalid.
+// settingsFile reads the settings file in use or, if there is none, the first path that tendril searches. The
+// returned now is nil if the file is invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.currentBundle(), nil)
 	f.file.Path = c.settings.now().ConfigFile
@@ -109,7 +109,7 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 	return shown
 }
 
-// lockOfFile returns why an option cannot be changed in the file, or "".
+// lockOfFile returns why an option cannot be changed in the file, or "" if it can.
 func lockOfFile(f *settingsFile, name string) string {
 	_, err := config.EditFile(f.file, map[string]*string{name: nil})
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
@@ -166,7 +166,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
-	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // changes already pending are not part of this one
+	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // leave out changes that were already pending
 		waits := pendingChanges(&before)
 		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
 			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
@@ -176,12 +176,12 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf returns the scope a change requires, according to its most sensitive option.
+// scopeOf returns the token scope that a change requires, which depends on its most sensitive option.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
 		option, _, _ := strings.Cut(name, " of ")
-		o, _ := config.Lookup(option) // options that only queues have, weight and max, are not sensitive
+		o, _ := config.Lookup(option) // weight and max exist only per queue and are not sensitive
 		if o.Name != "" {
 			code, access = code || o.Guard() == config.GuardCode, access || o.Guard() == config.GuardAccess
 		}
@@ -209,7 +209,7 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-// refuseLocked rejects options that a stronger source than the file has set.
+// refuseLocked rejects options set by a source that takes precedence over the file.
 func (c *changes) refuseLocked(set map[string]*string) error {
 	var details []api.Detail
 	explained := c.settings.explanations()
@@ -254,8 +254,8 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// changeSettings writes a change to the settings file and applies the live options. If anything fails, it restores
-// the file.
+// changeSettings writes a change to the settings file and applies the options that need no restart. If anything
+// fails, it restores the file.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	if err := c.awaitStart(ctx); err != nil {

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/config"
 )
 
-// configured runs an environment with a settings file, overridden by flags and variables.
+// configured runs an environment with a settings file. Flags and environment variables override the file.
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "tendril.yaml")
@@ -108,7 +108,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		shown.Changes[0].Name != "max-retries" || shown.Option("http-path").Where != file+":2" {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
-	// Pending changes are not part of the next one.
+	// Changes already pending are not listed with the next one.
 	if preview, err = r.changes.previewChange(api.SettingsChange{Set: setting("http-path")}); err != nil ||
 		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
 		t.Errorf("%+v, %v", preview.Changes, err)
@@ -158,7 +158,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 		preview.Changes[0].Value != "(hidden)" {
 		t.Errorf("%+v, %v", preview, err)
 	}
-	// If others can write the file, the next start would reject it, so the previous file is restored.
+	// The next start would reject a file that others can write, so the previous file is restored.
 	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,8 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// Changes each option in turn. Live options must affect deliveries and workers, others must wait for the next start.
+// The test changes each option in turn. Live options must take effect in deliveries and workers; others must not
+// until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -214,7 +215,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 		sources.Flags[o.Name] = value
 		after, err := config.Load(sources)
 		if err != nil {
-			continue // requires another option, so it waits for a start
+			continue // this option requires another one, so it cannot change by itself
 		}
 		change := config.Changed(&before.Settings, after)
 		differs := !reflect.DeepEqual(readInForce(t, &before.Settings), readInForce(t, change.Settings))
@@ -230,7 +231,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce returns everything a change of settings affects in workers and deliveries.
+// readInForce returns everything in workers and deliveries that a change of settings can affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)

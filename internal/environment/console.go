@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole opens the console early and closes it late, to display both startup and drain.
+// startConsole starts the console early and stops it late, so that it shows both startup and drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {
@@ -83,7 +83,7 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// hookQuiet pauses every queue until this process exits, which the sender of the webhook is about to cause.
+// hookQuiet pauses every queue until this process exits. The sender of the webhook is about to stop the process.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)
@@ -116,7 +116,7 @@ func (e *Environment) Status() api.Status {
 		return s
 	}
 
-	named := map[string]bool{} // targets with a limit
+	named := map[string]bool{} // targets whose limit is already listed
 	for _, l := range e.work.all {
 		s.Workers = append(s.Workers, l.status())
 		if !l.queue.embedded {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curves collects the data for the console's charts. Only read is safe for concurrent use.
+// curves collects the data for the console's charts. Only its read method is safe for concurrent use.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -22,9 +22,9 @@ type curves struct {
 	monitor  *health.Monitor
 	recorder *series.Recorder
 
-	counted map[string]time.Time // last count of each queue on Amazon SQS, by name
-	marked  time.Time            // end of the last deployment with a mark
-	leader  string               // last known leader; "" if none
+	counted map[string]time.Time // time of each Amazon SQS queue's last count, by queue name
+	marked  time.Time            // end of the last deployment marked in the charts
+	leader  string               // last known leader; "" if unknown
 }
 
 func newCurves(o *observer) *curves {
@@ -44,10 +44,11 @@ func (c *curves) start(context.Context) error {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// count reads the ledger of an embedded queue, and this instance's own counters for a queue on Amazon SQS.
+// count reads an embedded queue's counts from its ledger. For a queue on Amazon SQS it uses this instance's own
+// counters.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
-	limits := map[string]int{} // by target
+	limits := map[string]int{} // keyed by target
 	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
@@ -75,7 +76,8 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// countEmbedded reads the ledgers of queues with a worker and their dead-letter queues first, then others.
+// countEmbedded reads the ledgers of embedded queues: first those with a worker and their dead-letter queues, then
+// the others.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.all {
@@ -93,7 +95,7 @@ func (c *curves) countEmbedded(r *series.Reading) {
 	}
 }
 
-// countOldest reads the age of a queue's oldest message. On Amazon SQS it is only known after each count.
+// countOldest reads the age of a queue's oldest message. On Amazon SQS, it uses each count only once.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	found, known := c.work.depths.read(l.queue.name, now)
 	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {
@@ -129,7 +131,7 @@ func (c *curves) mark(now time.Time) {
 	}
 	st := m.Election().Status()
 
-	leader := cmp.Or(st.Holder, c.leader) // there is no leader for a moment during a change
+	leader := cmp.Or(st.Holder, c.leader) // keep the last leader while a new one is being elected
 	if st.Leading {
 		leader = "this instance"
 	}
@@ -139,7 +141,7 @@ func (c *curves) mark(now time.Time) {
 	c.leader = leader
 }
 
-// deploymentMark omits the error, which may contain a secret.
+// deploymentMark returns a deployment's label in the charts. It omits the error, which may contain a secret.
 func deploymentMark(d *api.Deployment) string {
 	if d.State == api.DeployDone {
 		return d.To

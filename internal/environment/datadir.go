@@ -30,7 +30,7 @@ var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-s
 
 // DataDirectory is the data directory of a stopped environment. No environment can start on it until it is closed.
 type DataDirectory struct {
-	// Path is the directory, or "" if no environment has ever run on it.
+	// Path is the directory, or "" if no environment has ever used it.
 	Path string
 	// Queues lists the embedded queues with their message counts, sorted.
 	Queues []StoredQueue
@@ -88,7 +88,8 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// isOwn reports whether a file belongs to tendril. ".NAME.123" is an interrupted write of NAME.
+// isOwn reports whether a file belongs to tendril. A file named ".NAME.123" is left from an interrupted write of
+// NAME.
 func isOwn(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")
@@ -104,8 +105,8 @@ func (d *DataDirectory) Close() error {
 	return release()
 }
 
-// Delete deletes tendril's files and closes the directory. It returns the names of other files, which remain along
-// with the directory.
+// Delete deletes tendril's files and closes the directory. If other files exist, it returns their names and keeps the
+// directory.
 func (d *DataDirectory) Delete() (left []string, err error) {
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
@@ -120,7 +121,7 @@ func (d *DataDirectory) Delete() (left []string, err error) {
 	}
 	err = errors.Join(err, d.Close())
 	if len(left) == 0 {
-		_ = os.Remove(d.Path) // fails for a mount point or in a protected folder, which then remains empty
+		_ = os.Remove(d.Path) // may fail for a mount point or in a protected folder; the empty directory then remains
 	}
 	return left, err
 }

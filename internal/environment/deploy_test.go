@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// TestMain can also run as an app, in which each POST blocks until a GET of /finish.
+// TestMain runs the tests or, if a variable is set, an app in which each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
 		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())
@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 		})))
 }
 
-// Its last hooks run immediately, the next deployment is accepted, and both previous versions finish their
-// deliveries.
+// The last hooks run at once, the next deployment is accepted, and both previous versions finish their deliveries.
 func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	t.Parallel()
 	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
@@ -52,7 +51,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	})
 	sendOne(t, r, "work")
 	eventually(t, "the message is in work", func() bool { return r.work.all[0].status().InWork > 0 })
-	eventually(t, "the hook of the start", func() bool { // a later version would skip it
+	eventually(t, "the hook of the start", func() bool { // wait for it, because a later version would skip it
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})
@@ -67,7 +66,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	if r.work.all[0].status().InWork != 1 {
 		t.Error("the message is no longer in work")
 	}
-	// It may be stopped before it responds, since its work is done.
+	// The app may be stopped before it responds, because its delivery is complete.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
 		answer.Body.Close()
 	}

@@ -13,37 +13,39 @@ import (
 )
 
 const (
-	// countInterval is the time between two calls per queue on Amazon SQS, and maxCountAge the maximum age of a
-	// result.
+	// countInterval is the time between two requests for a queue's attributes on Amazon SQS. maxCountAge is the age
+	// at which a result is no longer used.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
 	countTimeout  = 10 * time.Second
 )
 
-// depth is the reported state of one queue.
+// depth holds the message counts of one queue.
 type depth struct {
-	// backlog is visible plus the messages the worker holds without a free slot.
+	// backlog is visible plus the messages that the worker holds until a slot is free.
 	visible, backlog, inFlight, delayed int64
-	// oldest is the age of the oldest waiting message, or 0. It is known only if hasAge is true.
+	// oldest is the age of the oldest waiting message, or 0. It is valid only if hasAge is true.
 	oldest time.Duration
 	hasAge bool
-	// deadLetters is the current number and deadLettered a counter. Both are known only if hasDeadLetters is true.
+	// deadLetters is the number of messages in the dead-letter queue, and deadLettered counts the messages moved
+	// there so far. Both are valid only if hasDeadLetters is true.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// maxReceives and deadLetterQueue come from the redrive policy, if any. They are known only on Amazon SQS.
+	// maxReceives and deadLetterQueue come from the redrive policy, if any. They are set only for queues on Amazon
+	// SQS.
 	maxReceives     int
 	deadLetterQueue string
 	taken           time.Time
 }
 
 type countedQueue struct {
-	// deadLetterQueue is "" without one.
+	// deadLetterQueue is "" if the queue has no dead-letter queue.
 	name, deadLetterQueue string
 	onSQS                 *aws.Queue
 	// held returns how many messages wait in the worker for a free slot, and the longest wait of a message whose
 	// delivery began in the last minute.
 	held func() (n int, longestWait time.Duration)
-	// setMaxReceives is called with each redrive policy read. It is required for a queue on Amazon SQS.
+	// setMaxReceives is called each time the redrive policy is read. It is required for a queue on Amazon SQS.
 	setMaxReceives func(int)
 }
 
@@ -54,14 +56,14 @@ type depthCounter struct {
 	asked  chan struct{}
 
 	mu       sync.Mutex
-	readings map[string]depth // of the queues on Amazon SQS
+	readings map[string]depth // last reading of each queue on Amazon SQS
 
-	// deadLetterQueues caches dead-letter queues, nil for inaccessible ones. Only run uses it.
+	// deadLetterQueues caches dead-letter queues; inaccessible ones are nil. Only run uses it.
 	deadLetterQueues map[string]*aws.Queue
 }
 
-// newDepthCounter returns a counter. b may be nil without embedded queues. find returns a queue on Amazon SQS by
-// name.
+// newDepthCounter returns a counter for queues. b may be nil if no queue is embedded. find looks up a queue on Amazon
+// SQS by name.
 func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.Context, string) (*aws.Queue, error)) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, find: find, asked: make(chan struct{}),
@@ -90,7 +92,7 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	case r.backlog == 0:
 		r.oldest, r.hasAge = 0, true
 	case q.onSQS != nil:
-		// A message whose delivery just began is about as old as the next one.
+		// A message whose delivery has just begun is about as old as the oldest waiting one.
 		r.oldest, r.hasAge = longestWait, longestWait > 0
 	}
 	return r, true
@@ -114,7 +116,7 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	return r, true
 }
 
-// onSQS returns the last reported depth, and false if it is unknown or too old.
+// onSQS returns the last depth read from Amazon SQS, and false if it is unknown or too old.
 func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +124,7 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the last reported dead-letter queue, or "" if there isn't one or it is unknown.
+// deadLetterQueue returns the name of a queue's dead-letter queue as last read, or "" if it is absent or unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	r, known := c.onSQS(name, now)
 	if !known {
@@ -131,10 +133,10 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce is closed when each queue on Amazon SQS has been queried once.
+// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run queries the queues on Amazon SQS every minute until ctx is done. It must be called once.
+// run queries the queues on Amazon SQS every minute until ctx is done. It must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.NewTicker(countInterval)
@@ -157,7 +159,7 @@ func (c *depthCounter) run(ctx context.Context) {
 // ask queries one queue. If that fails, the last reading is kept.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.onSQS)
-	q.setMaxReceives(r.maxReceives) // 0 after an error, since the policy may have changed
+	q.setMaxReceives(r.maxReceives) // 0 after an error, because the policy may have changed
 	if err != nil {
 		return
 	}

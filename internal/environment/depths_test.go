@@ -72,10 +72,10 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 	run, stop := context.WithCancel(t.Context())
 	stop()
 	c.run(run)
-	<-c.askedOnce() // closed even if there is nothing to query
+	<-c.askedOnce() // closed even if there are no queues to query
 }
 
-// Amazon SQS does not report the age of its messages.
+// Amazon SQS does not report the age of messages, so it is taken from the delivery that has just begun.
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// UseBundle is the name of the app's folder in a description.
+// UseBundle is the Use of the app's folder in a description.
 const UseBundle = "bundle"
 
 // Kinds of AWS resources unknown to package cloud.
@@ -34,7 +34,7 @@ func (o *Options) Describe(ctx context.Context) api.Description {
 	return d
 }
 
-// describeOffline is Describe without resources on AWS.
+// describeOffline is Describe without the AWS resources.
 func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
 	d := api.Description{
@@ -206,7 +206,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// optionValue returns a value for the console, without the query of a path.
+// optionValue returns an option's value for the console. It removes the query of a path, which may contain a secret.
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
@@ -223,7 +223,7 @@ func withoutSecrets(list []api.Task) []api.Task {
 	return list
 }
 
-// withoutSecret hides a target or command if part of it looks like a password.
+// withoutSecret masks a target or command if a part of it looks like a password.
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
@@ -323,7 +323,7 @@ func sharedResources(s *config.Settings) []api.Resource {
 	return all
 }
 
-// plannedScaling returns the scaling target and its bounds, or nil without scaling.
+// plannedScaling returns the scaling target and its size limits, or nil if nothing is scaled.
 func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
 	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
@@ -338,7 +338,8 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// groupBounds returns the bounds for an Auto Scaling group, whose own bounds apply by default.
+// groupBounds returns the size limits for an Auto Scaling group. The group's own limits apply unless the settings
+// have others.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {

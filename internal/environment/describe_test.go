@@ -19,7 +19,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// planned describes the environment for command-line flags.
+// planned describes an environment with the given command-line flags.
 func planned(t *testing.T, flags map[string]string, change func(*Options)) api.Description {
 	t.Helper()
 	cfg, err := config.Load(config.Sources{Flags: flags, Environ: []string{"HOME=" + t.TempDir()}})
@@ -33,7 +33,7 @@ func planned(t *testing.T, flags map[string]string, change func(*Options)) api.D
 	return o.describeOffline()
 }
 
-// text returns a description as sent by the console.
+// text returns a description as the console sends it.
 func text(t *testing.T, d *api.Description) string {
 	t.Helper()
 	data, err := json.Marshal(d)
@@ -136,7 +136,7 @@ func TestDescriptionNamesResourcesOnAWS(t *testing.T) {
 	}
 }
 
-// It contains the process's current state and pending changes in files.
+// The description includes the current state and pending changes in files.
 func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tendril.yaml")
@@ -203,7 +203,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	}
 }
 
-// Every embedded queue is described.
+// Without workers, every embedded queue is described.
 func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	t.Parallel()
 	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
@@ -237,7 +237,7 @@ func watch(t *testing.T, cfg *config.Config) {
 	}
 }
 
-// Resources to be created are announced, and created ones are owned.
+// Resources that do not exist yet are listed as planned. Created ones are listed as owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb", "cloudwatch"), "AWS_ACCESS_KEY_ID": "test",

@@ -17,7 +17,7 @@ import (
 // Describe describes the running environment. ctx bounds queries to AWS; missing answers are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
 	s := e.settings.now()
-	now := *e.opts // with the serving version's bundle
+	now := *e.opts // describe the version that is serving
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
@@ -48,7 +48,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 		d.Election = electionText(s)
 	}
 	d.Scaling = st.Scaling
-	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // no leader is needed if tasks are off
+	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // without tasks there is no leader
 		leader := e.cron.election.Status()
 		d.Leader = &leader
 	}
@@ -87,8 +87,7 @@ func (e *Environment) openPorts() (all []api.Place) {
 	return append(all, e.opts.appPort()...)
 }
 
-// describeQueues reads the attributes of all queues concurrently. If only queues are served, it describes every
-// queue.
+// describeQueues reads the attributes of all queues concurrently. Without workers, it describes every embedded queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.all) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
@@ -137,7 +136,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 		return found, err
 	}
 	found.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
-	return found, nil // details are among the resources
+	return found, nil // its attributes are listed with the AWS resources
 }
 
 func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {

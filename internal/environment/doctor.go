@@ -28,7 +28,7 @@ import (
 	"tendril/queue"
 )
 
-// How long doctor waits for one server.
+// Timeouts of doctor's requests.
 const (
 	targetTimeout = 3 * time.Second
 	cloudTimeout  = 15 * time.Second
@@ -57,7 +57,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 // examineRunning is Examine for a running environment.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	s := e.settings.now()
-	now := *e.opts // with the serving version's bundle
+	now := *e.opts // examine the version that is serving
 	x := &examiner{opts: &now, settings: s, facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
@@ -85,7 +85,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	for _, l := range e.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
-			described, _ = e.queues.describeQueue(ctx, l) // no attributes if it was deleted
+			described, _ = e.queues.describeQueue(ctx, l) // there are no attributes if the queue was deleted
 		}
 		x.addQueue(l.queue.settings(), &described)
 		last := &x.facts.Queues[len(x.facts.Queues)-1]
@@ -213,7 +213,8 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// plannedPorts checks the addresses to listen on, unless an environment on the data directory already holds them.
+// plannedPorts checks the addresses that 'tendril up' would listen on, unless a running environment with this data
+// directory already holds them.
 func (e *examiner) plannedPorts() {
 	s := e.settings
 	if _, err := api.ReadInstance(s.DataDir); err == nil {
@@ -252,7 +253,7 @@ func wordFor(use string) string {
 	return word
 }
 
-// nextFree returns the next free address, or only the port if host is empty. It returns "" if none is free.
+// nextFree returns the next free address, or only its port if host is empty. It returns "" if no port is free.
 func nextFree(host string, port int) string {
 	for next := port + 1; next < port+portTries; next++ {
 		switch free := isFree(host, next); {
@@ -310,7 +311,8 @@ func (e *examiner) inspectTargets(ctx context.Context) {
 	}
 }
 
-// targetTLS returns the TLS configuration for a queue's target, or nil without TLS or with unusable files.
+// targetTLS returns the TLS configuration for a queue's target. It returns nil if the target does not use TLS or the
+// certificate files are unusable.
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
 		TLS: targetFiles(set)})
@@ -321,7 +323,8 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// proxyFiles returns patterns for nginx files with timeouts: the bundle's, and the machine's if nginx runs locally.
+// proxyFiles returns patterns of the nginx files that may set timeouts: the bundle's and, if nginx runs locally, the
+// machine's.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -344,7 +347,7 @@ func isLocal(target string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// inspectCloud adds AWS's view of the queues, its clock, and the role's permissions.
+// inspectCloud adds the queues' state on AWS, the clock difference, and the role's permissions.
 func (e *examiner) inspectCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
 		return // the environment does not use AWS
@@ -399,7 +402,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS compares the clock with Amazon SQS, and returns its endpoint.
+// inspectSQS compares the local clock with the clock of Amazon SQS. It returns the endpoint.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -424,7 +427,8 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// checkPermissions asks IAM whether the role has all required permissions, unless an SQS-compatible server is used.
+// checkPermissions asks IAM whether the role has all required permissions. It does nothing if the endpoint is not
+// AWS.
 func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
@@ -465,10 +469,10 @@ func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	}
 }
 
-// simulate records whether the actions of a statement are allowed on one resource.
+// simulate records whether a statement's actions are allowed on one resource.
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
 	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
-		return nil // there is no dead-letter queue
+		return nil // the queue has no dead-letter queue
 	}
 	denied, err := iam.Denied(ctx, caller, s.Action, on, s.Condition["StringEquals"])
 	if err != nil {
@@ -484,11 +488,11 @@ func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 // resourceNames replaces placeholders in the ARNs of a policy.
 type resourceNames struct {
 	account, region string
-	dead            []string // placeholders and names of dead-letter queues, in pairs
+	dead            []string // alternating placeholders and names of dead-letter queues
 }
 
-// concrete fills in account, region and the name of a dead-letter queue. A simulation accepts patterns only in the
-// resource name.
+// concrete replaces placeholders for the account, the region and the dead-letter queue. The IAM policy simulator
+// accepts wildcards only in the resource name.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// finding returns the first finding with an ID, or a zero one.
+// finding returns the first finding with the given ID, or a zero Finding.
 func finding(e *doctor.Examination, id string) doctor.Finding {
 	for _, f := range e.Findings {
 		if f.ID == id {
@@ -27,7 +27,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// expect compares the levels of findings, and searches each for a text.
+// expect checks the level of each finding and that its text contains a string.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {
@@ -79,7 +79,7 @@ func TestExamineAPlannedEnvironment(t *testing.T) {
 		"visibility-short": {"warning", "tendril up --visibility-timeout=900s"},
 		"app":              {"error", "no-such-program"},
 		"port-queues":      {"error", taken.Addr().String() + " is in use by "},
-		"port-console":     {"", ""}, // any free one
+		"port-console":     {"", ""}, // any free port
 		"port-app":         {"ok", ""},
 		"disk":             {"ok", data},
 		"open-files":       {"ok", ""},
@@ -88,7 +88,7 @@ func TestExamineAPlannedEnvironment(t *testing.T) {
 		"clock":            {"", ""},
 	})
 
-	// An external app behind a proxy, and one that is down.
+	// The app runs elsewhere, first behind a proxy and then down.
 	cfg, err = config.Load(config.Sources{Environ: environ, Flags: map[string]string{"data-dir": data, "console": "off",
 		"listen": "127.0.0.1:0", "target": proxy.URL, "inactivity-timeout": "120"}})
 	if err != nil {
@@ -125,7 +125,7 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 	}
 }
 
-// Parts that stopped working after startup are reported as errors.
+// Parts that failed after startup are reported as errors.
 func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +149,7 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent.Close()
-	r.instance.address = silent.Addr().String() // nothing listens there now
+	r.instance.address = silent.Addr().String() // nothing listens at this address anymore
 
 	e := examineRunning(t.Context(), r.Environment)
 	expect(t, &e, map[string][2]string{
@@ -160,7 +160,7 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	})
 }
 
-// fakeIAM answers calls to IAM and STS, and forwards everything else.
+// fakeIAM answers calls to IAM and STS. It forwards all other calls.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -190,7 +190,7 @@ func fakeIAM(t *testing.T, denied string) string {
 	return server.URL
 }
 
-// Examines queues on moto, with fake IAM permissions.
+// The test examines queues on moto, with a fake IAM service.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs"), "AWS_ACCESS_KEY_ID": "test",
@@ -224,7 +224,7 @@ func TestExamineOnSQS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nothing exists, and a server other than Amazon's has no IAM.
+	// No resources exist, and a server that is not AWS has no IAM.
 	expect(t, examine(map[string]string{"name": "shop"}), map[string][2]string{
 		"queue": {"ok", "'tendril up' creates it"}, "clock": {"ok", "Amazon SQS, http://127.0.0.1"},
 		"permissions": {"", ""},
@@ -261,7 +261,7 @@ func TestExamineOnSQS(t *testing.T) {
 		t.Errorf("the dead-letter queue is not asked for by its name: %s", last)
 	}
 
-	// moto cannot simulate policies, and a server that does not respond is one finding.
+	// moto cannot simulate policies. A server that does not respond produces one finding.
 	t.Setenv("AWS_ENDPOINT_URL_IAM", testpeer.Moto(t, "iam", "sts"))
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{
 		"permissions": {"warning", "could not be checked"}})

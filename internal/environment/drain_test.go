@@ -7,7 +7,7 @@ import (
 	"tendril/internal/config"
 )
 
-// A retired replica gets the longest duration of a delivery to it, by the current settings.
+// A retired replica may drain for the longest delivery deadline in the current settings.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute

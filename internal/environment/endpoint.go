@@ -19,7 +19,7 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// anyLoopback is the app's queue endpoint if it cannot use the configured one.
+// anyLoopback is the address of the app's own queue endpoint, which exists if the app cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
 func (q *queues) serveBroker(context.Context) error {
@@ -53,8 +53,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the token for callers of the registry: the configured one, or the one in the data directory. It is
-// shared with this user's other environments if possible.
+// ownToken returns the token that callers of the registry must present: the configured one, or one stored on disk. If
+// possible, all environments of this user share it.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	if token = s.RegistryToken; token == "" {
@@ -72,7 +72,7 @@ func (q *queues) ownToken() (token string, err error) {
 	return token, nil
 }
 
-// openKeys reads the credentials file and creates a key pair for the app. Without a file it does nothing.
+// openKeys reads the credentials file and creates a key pair for the app. It does nothing if no file is configured.
 func (q *queues) openKeys() (*access.Keyring, error) {
 	s := q.settings.now()
 	if s.Credentials == "" {
@@ -120,7 +120,7 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 			return nil, err
 		}
 		all = append(all, l)
-		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // a socket accepts any host name
+		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // requests over a Unix socket may use any host name
 	}
 
 	q.appEndpoint = q.endpoint

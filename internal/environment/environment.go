@@ -52,7 +52,7 @@ func New(opts Options) *Environment {
 	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		scale: e.scale, observe: e.observe, instance: e.instance}
 
-	// Dependencies that would be circular otherwise.
+	// Set here because the constructors would otherwise depend on each other.
 	e.work.observe = e.observe
 	e.cron.observe = e.observe
 	e.scale.members = e.members
@@ -73,7 +73,7 @@ func (e *Environment) newObserver() *observer {
 	return o
 }
 
-// Run starts the environment, waits until stop is done or a part fails, and stops it gently within
+// Run starts the environment and waits until stop is done or a part fails. It then shuts down within
 // Settings.ShutdownTimeout, or immediately once now is done. A startup in progress is abandoned.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
@@ -108,8 +108,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// beginShutdown begins the shutdown; from here on nothing reports the service as up. The cause of the returned context is
-// [ErrLate] or, if now is done first, [ErrCutShort].
+// beginShutdown starts the shutdown; from here on nothing reports the service as up. The cause of the returned
+// context is [ErrLate] or, if now is done first, [ErrCutShort].
 func (e *Environment) beginShutdown(now context.Context) (context.Context, func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -121,7 +121,7 @@ func (e *Environment) beginShutdown(now context.Context) (context.Context, func(
 	return ctx, func() { hurried(); cancel() }
 }
 
-// Start performs the start steps. After a failure, Stop undoes the completed ones.
+// Start runs the start steps. If one fails, Stop undoes those that completed.
 func (e *Environment) Start(ctx context.Context) error {
 	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
@@ -132,73 +132,73 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// startOrder returns the start steps. A stop runs in reverse.
+// startOrder returns the start steps. Shutdown undoes them in reverse order.
 func (e *Environment) startOrder() []func(context.Context) error {
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
-			e.observe.openTelemetry,        // before the counted events
-			e.queues.takeOver,              // before the directory is opened
+			e.observe.openTelemetry,        // before anything counts events
+			e.queues.takeOver,              // before the data directory is opened
 			e.openBroker,                   // fails if another environment uses the data directory
 			e.instance.claim,               // keeps other environments out of the data directory
 			e.observe.history.totals.begin, // records the initial contents of the queues
-			e.observe.history.open,         // the data directory is ours
+			e.observe.history.open,         // needs the claimed data directory
 			e.startConsole,                 // displays the rest of the startup and the whole shutdown
-			e.instance.claimFiles,          // files are removed after everything below has stopped
-			e.queues.serveBroker,           // queue URLs contain its address
-			e.work.buildDepths,             // for metrics and curves
+			e.instance.claimFiles,          // removes the files after everything below has stopped
+			e.queues.serveBroker,           // queue URLs contain the listener's address
+			e.work.buildDepths,             // for metrics and charts
 			e.observe.curves.start,         // stops before the parts it reads
-			e.observe.watchProblems,        // all queues are known
+			e.observe.watchProblems,        // needs all queues
 			e.announce,                     // clients and other commands can connect now
 		}
 	}
 	return []func(context.Context) error{
 		e.cron.read,                    // an invalid setting or cron.yaml must not leave anything behind
-		e.observe.openTelemetry,        // before the counted events, and stops after them
+		e.observe.openTelemetry,        // before anything counts events; stops after that
 		e.buildApp,                     // an unwritable PID file must not leave anything behind; before users of the app
-		e.queues.takeOver,              // before the directory is opened
+		e.queues.takeOver,              // before the data directory is opened
 		e.openBroker,                   // fails if another environment uses the data directory
-		e.instance.claim,               // likewise
+		e.instance.claim,               // keeps other environments out of the data directory
 		e.observe.history.totals.begin, // records the initial contents of the queues
-		e.observe.history.open,         // the data directory is ours; stops late, with the totals
-		e.openPauses,                   // before paused tasks are looked up
+		e.observe.history.open,         // needs the claimed data directory; stops late and records the totals
+		e.openPauses,                   // before the schedule reads paused tasks
 		e.programs.shareBundle,         // lets the app's user read files unpacked as root
 		e.observe.startHealth,          // before the console that displays it
 		e.startConsole,                 // displays the rest of the startup and the whole shutdown
-		e.instance.claimFiles,          // files are removed after everything below has stopped
-		e.queues.serveBroker,           // queue URLs contain its address
-		e.openQueues,                   // for the workers
-		e.programs.facts.open,          // names the queues; read by processes started below
-		e.openTargets,                  // targets of the queues
-		e.work.buildWorkers,            // their gates exist before the app that opens them
+		e.instance.claimFiles,          // removes the files after everything below has stopped
+		e.queues.serveBroker,           // queue URLs contain the listener's address
+		e.openQueues,                   // workers receive from them
+		e.programs.facts.open,          // needs the queues' names; processes started below read the files
+		e.openTargets,                  // needs the queues
+		e.work.buildWorkers,            // creates the workers' gates before the app that opens them
 		e.work.restorePauses,           // before anything is received
 		e.work.buildDepths,             // for health, scaling and metrics
 		e.cron.build,                   // needs the queues
-		e.members.run,                  // shows the drain, and reports the stop after everything below
+		e.members.run,                  // shows the drain to other instances, and leaves after everything below has stopped
 		e.scale.closeFleet,             // leaves its group after everything below has stopped
-		e.scale.protectTask,            // likewise
-		e.observe.watchProblems,        // the queues with workers are known
-		e.observe.curves.start,         // displays the drain, and stops before the parts it reads
-		e.announce,                     // other commands can follow the start of the app now
+		e.scale.protectTask,            // removes the protection after everything below has stopped
+		e.observe.watchProblems,        // needs all queues with workers
+		e.observe.curves.start,         // charts show the drain; stops before the parts it reads
+		e.announce,                     // other commands can now follow the app's startup
 		e.startApp,                     // stops after the workers, since deliveries need it
-		e.work.runWorkers,              // stop after everything that produces messages; steps that query other services come later
-		e.scale.chooseTarget,           // may query where this process runs, which can take a while
-		e.scale.openFleet,              // before the tasks, whose leader also leads the fleet
-		e.cron.run,                     // need a queue with a worker; wait a moment for their registry
-		e.scale.runScaling,             // last to start and first to stop, so that nothing grows during a drain
+		e.work.runWorkers,              // stops after all senders of messages; slow queries come later
+		e.scale.chooseTarget,           // may query where this process runs, which can be slow
+		e.scale.openFleet,              // before the tasks, because their leader also leads the fleet
+		e.cron.run,                     // needs a queue with a worker; waits briefly for the registry
+		e.scale.runScaling,             // starts last and stops first, so that nothing scales out during a drain
 	}
 }
 
-// Stop drains and stops everything in reverse start order. Once ctx is done, deliveries are cut off and the error
-// wraps its cause. The app then gets its grace period, unless the stop is immediate.
+// Stop drains and stops everything in reverse start order. Once ctx is done, deliveries are canceled and the error
+// wraps the context's cause. The app then gets its grace period, unless the stop is immediate.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
-	e.life.finishDrain(err) // if there was no worker to do it
+	e.life.finishDrain(err) // in case there was no worker to report it
 	return err
 }
 
-// Hangup handles the HUP signal: it applies changed settings and files without restarting unaffected processes. It
-// returns an error if nothing changed.
+// Hangup handles SIGHUP: it applies changed settings and files without restarting unaffected processes. It returns an
+// error if nothing changed.
 func (e *Environment) Hangup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()
@@ -245,10 +245,10 @@ func (e *Environment) openTargets(ctx context.Context) error {
 			if account := e.cron.tasks.Account(); account != nil {
 				return account
 			}
-			return nil // until tasks are scheduled
+			return nil // no tasks are scheduled yet
 		}}
 	if s.PeriodicTrust == config.TrustRegistry {
-		t.known = func(ctx context.Context, id, path string) (bool, error) { // tasks are created later
+		t.known = func(ctx context.Context, id, path string) (bool, error) { // e.cron.tasks is created later
 			return e.cron.tasks.Known(ctx, id, path)
 		}
 	}

@@ -23,10 +23,10 @@ type facts struct {
 	getconfig.Folder
 }
 
-// startFacts is the number of the answers published at startup. No version of an app has it.
+// startFacts is the number under which startup publishes the facts. App versions have higher numbers.
 const startFacts = 0
 
-// open creates the folder with the answers, inside the data directory if this environment owns it.
+// open creates the folder for the facts. It is inside the data directory if this environment owns that.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -34,7 +34,7 @@ func (f *facts) open(context.Context) error {
 		return fmt.Errorf("finding the program of get-config: %w", err)
 	}
 	dir := s.DataDir
-	if s.Console == config.Off && f.queues.broker == nil { // the directory was not claimed
+	if s.Console == config.Off && f.queues.broker == nil { // this environment has not claimed the data directory
 		dir = ""
 	}
 	uid, gid := -1, -1
@@ -122,11 +122,11 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-// noProxy is Elastic Beanstalk's name for an environment without a proxy server.
+// noProxy is Elastic Beanstalk's value for an environment without a proxy server.
 const noProxy = "none"
 
-// properties returns the app's variables set by the bundle or tendril. Inherited ones are omitted, since they may
-// contain secrets that should not be stored.
+// properties returns the app's variables that the bundle or tendril sets. It omits inherited ones, which may contain
+// secrets that must not be stored.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	named := map[string]bool{}
 	if b != nil {
@@ -155,7 +155,7 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
-// isProvided reports whether tendril overrides an inherited variable.
+// isProvided reports whether tendril sets a variable even if the app inherits one with that name.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":

@@ -11,10 +11,11 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps the last failures of messages on Amazon SQS across restarts. Embedded queues do so themselves.
+// failures keeps each queue's latest failed deliveries on Amazon SQS across restarts. Embedded queues store theirs
+// themselves.
 type failures struct {
 	shown *console.Deliveries
-	log   atomic.Pointer[eventlog.Log] // nil until the data directory is claimed, or without one
+	log   atomic.Pointer[eventlog.Log] // nil if there is no data directory or it is not claimed yet
 }
 
 func (f *failures) restore(log *eventlog.Log) error {
@@ -26,7 +27,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// record displays a delivery. It stores failures, and successes that follow failures.
+// record adds a delivery to the console. It stores failures on disk, and successes that follow a failure.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()

@@ -71,7 +71,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// Body, attributes and trace header are preserved, and the queue itself did not dead-letter the message.
+// A dead-lettered message keeps its body, attributes and trace header. The worker, not the queue, moved it.
 func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -108,7 +108,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-// They also keep their groups, and use their IDs for deduplication.
+// Dead-lettered messages of a FIFO queue also keep their groups. Their message IDs are used for deduplication.
 func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -132,7 +132,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// The record of a later success survives too.
+// A recorded success after a failure survives a restart too.
 func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}

@@ -17,8 +17,8 @@ import (
 	"tendril/queue"
 )
 
-// TestFleet runs environments in and next to an Auto Scaling group. moto simulates AWS, and a local server the
-// instance metadata.
+// TestFleet runs environments inside and outside an Auto Scaling group. moto simulates AWS, and a local server
+// simulates the instance metadata service.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -144,7 +144,7 @@ func testPublishing(t *testing.T, c *amazon) {
 		len(got) == 0 {
 		t.Fatalf("published: %s", c.metrics())
 	}
-	// One of 20 messages is in flight, and there are 4 instances. SQS counts approximately.
+	// Of 20 messages, one is in flight. There are 4 instances. SQS counts are approximate.
 	if got[1] != "4.75" && got[1] != "5" {
 		t.Errorf("the backlog of each is %s, want 19 or 20 divided by 4", got[1])
 	}
@@ -164,7 +164,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	r := run(t, map[string]string{
 		"queue-url": server.queues.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
 		"scale-min-size":     "2",
-		"scale-measure-name": "BusyShare", "scale-period": "1s", // short: the first readings come before the election
+		"scale-measure-name": "BusyShare", "scale-period": "1s", // short, because the first readings precede the election
 	}, nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
 	eventually(t, "a warning", func() bool {
@@ -190,7 +190,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testOwnBounds: a fleet keeps its size if no bounds are configured.
+// testOwnBounds: a fleet keeps its size if no size limits are configured.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -272,7 +272,7 @@ func makeDead(t *testing.T, server *running, messages int) {
 	}
 }
 
-// fleetGroup is a group as described by the service.
+// fleetGroup is a group as DescribeAutoScalingGroups returns it.
 type fleetGroup struct {
 	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
 	Instances []struct {
@@ -325,7 +325,7 @@ func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	return found[1]
 }
 
-// startMetadata simulates the metadata service of an instance.
+// startMetadata simulates the instance metadata service.
 func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -358,7 +358,7 @@ func slowApp(t *testing.T) (address string, release func()) {
 	}))
 	release = sync.OnceFunc(func() { close(released) })
 	t.Cleanup(func() {
-		release() // a failed test has not done so
+		release() // in case the test failed before it did so
 		app.Close()
 	})
 	return app.URL, release

@@ -44,7 +44,7 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	return all
 }
 
-// appState returns false if no app runs here.
+// appState returns the app's health inputs, and false if the app does not run here.
 func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
 	if a == nil {
 		return st, false
@@ -69,8 +69,8 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// deploymentStates returns the health inputs for the last deployment. limit is how long a version may take to become
-// ready.
+// deploymentStates returns the health inputs for the latest deployment. limit is how long a version may take to
+// become ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
@@ -106,14 +106,14 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass returns how health counts a delivery, and false if it does not.
+// deliveryClass returns the class in which health counts a delivery, and false if health does not count it.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:
 		return health.Success, true
 	case s.Outcome == queue.Unreached:
 		return health.Unreached, true
-	case s.Outcome != queue.Failed: // nothing was attempted
+	case s.Outcome != queue.Failed: // no delivery was attempted
 		return 0, false
 	case s.Unsent:
 		return health.Unsent, true
@@ -122,7 +122,7 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	switch {
 	case class == health.Success && toFunction:
 		class = health.FailedInside
-	case class == health.Success: // but this message failed
+	case class == health.Success: // the batch succeeded, but this message failed
 		class = health.Other
 	}
 	return class, !s.Aborted

@@ -52,7 +52,7 @@ func TestDeliveriesAreCountedByResult(t *testing.T) {
 	}
 }
 
-// Health includes the retry interval.
+// The health report includes the retry interval.
 func TestGivenUpProcessIsRetried(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
@@ -100,7 +100,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// Runs an environment next to an app, and queries the probes of a platform.
+// The test runs an environment next to an app and queries the probes as a platform does.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -111,7 +111,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
 		"error-visibility-timeout": "0"}, func(e *Environment) {
-		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // without its disk
+		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // do not measure the disk
 	})
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %v", r.observe.monitor.Report())
 	}
 
-	// Failures are Severe as soon as health is queried.
+	// Failures make health Severe by the next query.
 	status.Store(http.StatusInternalServerError)
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ type history struct {
 	settings *settings
 	queues   *queues
 	recent   *eventlog.Lines
-	log      atomic.Pointer[eventlog.Log] // nil until the data directory is claimed, or without one
+	log      atomic.Pointer[eventlog.Log] // nil if there is no data directory or it is not claimed yet
 	lost     losses
 	failed   failures
 	totals   totals
@@ -54,7 +54,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
 }
 
-// open opens the event log, which closes after all parts started later.
+// open opens the event log. Shutdown closes it after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -97,10 +97,10 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// stopText is the text of the last event. It is missing if the process was killed.
+// stopText is the text of the last event. A log without it belongs to a killed process.
 const stopText = "environment stopped"
 
-// Happened records an event if there is an event log.
+// Happened records an event if the event log is open.
 func (h *history) Happened(e event.Event) {
 	if log := h.log.Load(); log != nil {
 		log.Happened(e)
@@ -130,8 +130,8 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent}
 }
 
-// settled records the last failure before a message on Amazon SQS is dead-lettered. Embedded queues report their dead
-// letters themselves. dead is "" if the message will be redelivered.
+// settled records the last failure before a message on Amazon SQS is dead-lettered. Embedded queues report
+// dead-lettered messages themselves. dead is the dead-letter queue, or "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
 		h.lost.add(deadText, w.name, dead, s.Reason, 1)

@@ -23,7 +23,7 @@ import (
 	"tendril/queue"
 )
 
-// openHistory returns a history with a temporary folder.
+// openHistory returns a history that is stored in a temporary folder.
 func openHistory(t *testing.T) (*history, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,11 +59,11 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	h, _ := openHistory(t)
 	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelDebug})
 	l.Observe(h.observe, h)
-	event.Task.Log(l.Logger, slog.LevelDebug, "scheduled runs skipped", "task", "tidy") // not important enough for an event
+	event.Task.Log(l.Logger, slog.LevelDebug, "scheduled runs skipped", "task", "tidy") // below the level of events
 	event.Breaker.Log(l.With("component", "limit"), slog.LevelWarn, "breaker open", "trial_in_ms", 5000, "hint", "wait")
 	l.Warn("breaker open in a text that is no event")
 	l.Info("receiving started", "queue", "jobs")
-	l.AppOutput("web", "stdout", []byte("breaker open")) // output of an app is not an event
+	l.AppOutput("web", "stdout", []byte("breaker open")) // an app's output is not an event
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, NotApplied: "denied"})
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 1}})
@@ -88,7 +88,7 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	}
 }
 
-// There is one event per queue and ten seconds, and pending ones are recorded at shutdown.
+// Losses in a queue within ten seconds become one event. Shutdown records pending ones.
 func TestLossesAreGrouped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestLossesAreGrouped(t *testing.T) {
 		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
 		q := &workQueue{name: "orders", embedded: true}
-		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead") // an embedded queue reports it itself
+		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead") // an embedded queue reports this itself
 		h.lost.add(deadText, "jobs", "jobs-dead", "status 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
@@ -143,7 +143,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	}
 
 	text, err := os.ReadFile(path)
-	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // makes it unwritable
+	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // makes the file unwritable
 		t.Fatal(err)
 	}
 	var refused *api.Error
@@ -163,7 +163,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	holds("changes that were refused", want)
 }
 
-// It is unknown which parts were paused. Resumed ones are written to the file.
+// If the file is unreadable, it is unknown what was paused. Resumed queues and tasks are written to the file.
 func TestUnreadablePausesPauseEverything(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "{", "\x00\x00", "[]"} {

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance makes this environment discoverable for other commands through files in its data directory.
+// instance writes files to the data directory by which other commands find this environment.
 type instance struct {
 	opts     *Options
 	life     *lifecycle
@@ -32,12 +32,12 @@ type instance struct {
 	work     *pipelines
 
 	began   time.Time
-	program api.Program // as started
+	program api.Program // the executable at startup
 	address string      // local address of the console; "" if off
 	token   string      // token of the console; "" if off
 	// login returns the path of a login link for a browser. It is nil if the console is off.
 	login func(scopes ...string) string
-	// files identifies the data directory and its claim file.
+	// files identifies the data directory and its lock file.
 	files atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
@@ -45,8 +45,8 @@ type instance struct {
 	certificate string // fingerprint of the console's certificate; "" for plain HTTP
 }
 
-// claim locks the data directory. Embedded queues have their own lock, but an environment without any must not
-// replace another one's files either.
+// claim locks the data directory. Embedded queues lock their database, but an environment without any must also keep
+// others from replacing its files.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -119,7 +119,7 @@ func (i *instance) listen() (net.Listener, error) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles makes the shutdown remove the files after everything started later has stopped.
+// claimFiles registers the removal of the files for shutdown, after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -127,7 +127,7 @@ func (i *instance) claimFiles(context.Context) error {
 			defer i.mu.Unlock()
 			i.written = false
 			if i.dataDir().Lost != "" {
-				return nil // the files at the path belong to another environment
+				return nil // another environment owns the files at that path
 			}
 			return errors.Join(api.RemoveInstance(i.settings.now().DataDir), api.RemoveToken(i.settings.now().DataDir))
 		})
@@ -167,7 +167,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe returns the instance file. The caller holds the lock.
+// describe returns the contents of the instance file. The caller holds the lock.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -185,7 +185,7 @@ func (i *instance) describe() *api.Instance {
 	return file
 }
 
-// greet prints the startup banner, or logs one event for JSON.
+// greet prints the startup banner. With JSON logs, it logs one event instead.
 func (i *instance) greet() {
 	s := i.settings.now()
 	console := "off"

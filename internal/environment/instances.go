@@ -13,7 +13,7 @@ import (
 	"tendril/internal/instances"
 )
 
-// knownInstances lists the instances of the environment: this one, those with a record in the shared registry, the holder
+// knownInstances lists the environment's instances: this one, those with a record in the shared registry, the holder
 // of the leader's lease, and the members of the Auto Scaling group.
 type knownInstances struct {
 	scale   *sizing
@@ -21,7 +21,7 @@ type knownInstances struct {
 	self    *instance
 }
 
-// recordsTimeout bounds the read of the others' records. The list comes without them after that.
+// recordsTimeout limits how long reading the other instances' records may take. After that, the list omits them.
 const recordsTimeout = 3 * time.Second
 
 func (k *knownInstances) list() api.Instances {
@@ -70,7 +70,7 @@ func (k *knownInstances) list() api.Instances {
 	return out
 }
 
-// knownByRecord converts a record of the registry.
+// knownByRecord converts a registry record to a list entry.
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
 	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
@@ -79,7 +79,7 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 		PausedQueues: r.PausedQueues, Deploying: r.Deploying}
 }
 
-// processName returns this instance's name in the leader's lease. It must match package leader.
+// processName returns this instance's name in the leader's lease. It must match the name that package leader uses.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -88,7 +88,7 @@ func processName() string {
 	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
-// addLeader marks the leader, and adds it if only its lease is known.
+// addLeader marks the leader in the list. It adds an entry if the leader is known only by its lease.
 func addLeader(out *api.Instances, leader *api.Leader) {
 	if leader.Local || !leader.Leading && leader.Holder == "" {
 		return
@@ -107,7 +107,7 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	one.Leads, one.Term, one.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
 }
 
-// addMembers adds the members of the group: to the instance with a member's id, or else as one more instance.
+// addMembers adds the group's members. A member with a listed instance's ID is merged into that entry.
 func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, member := range group.Instances {
 		i := slices.IndexFunc(out.Instances, func(one api.KnownInstance) bool {
@@ -141,7 +141,7 @@ func (k *knownInstances) soleInstanceNotes() []string {
 	return []string{"This is the only instance: others cannot use the queues in its data directory."}
 }
 
-// sharedNotes explains the limits of the list. sole means that this instance was declared the only one.
+// sharedNotes explains the limits of the list. sole reports whether the settings declare this instance the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS are unknown, except for the " +
 		"leader, which is known by its lease."}

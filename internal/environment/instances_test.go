@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// The list contains the lease holder and the group's members, and explains what is missing.
+// The list contains the lease holder and the group's members. It explains what is missing.
 func TestKnownInstancesAreListed(t *testing.T) {
 	t.Parallel()
 	group := fleet.Members{Group: "workers", Self: "i-1", At: time.Now(), Instances: []aws.GroupInstance{
@@ -20,7 +20,7 @@ func TestKnownInstancesAreListed(t *testing.T) {
 		leader api.Leader
 		group  fleet.Members
 		sole   bool
-		want   string // names
+		want   string // names in the list
 		leads  string // name of the leader
 		notes  string // part of the notes
 	}{

@@ -11,13 +11,13 @@ import (
 	"tendril/api"
 )
 
-// Errors that describe how an environment ended.
+// Reasons for which an environment ended.
 var (
 	// ErrAppFailed means that the app failed too often or was not ready in time.
 	ErrAppFailed = errors.New("the app is not running")
 	// ErrLate means that the drain exceeded the shutdown timeout. Messages in flight return to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
-	// ErrCutShort means that an immediate stop was requested. Messages in flight return to the queue.
+	// ErrCutShort means that an immediate shutdown was requested. Messages in flight return to the queue.
 	ErrCutShort = errors.New("the stop was cut short on request")
 	// ErrQueue means that the queue does not exist, is inaccessible or does not respond.
 	ErrQueue = errors.New("cannot use the queue")
@@ -59,7 +59,7 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs all steps in reverse and joins their errors. Steps hurry once ctx is done.
+// unwind runs all steps in reverse order and joins their errors. Steps stop waiting once ctx is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	for len(*s) > 0 {
@@ -76,17 +76,18 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// lifecycle holds the states announced, started, draining and drained, in this order.
+// lifecycle holds the environment's states. Announced, started, draining and drained follow in this order.
 type lifecycle struct {
 	steps steps
 	// announced is closed when the workers exist, started when startup completes, and ready when the app first
 	// becomes ready.
 	announced, started, ready chan struct{}
-	// urgent is done when the stop must be immediate.
+	// urgent is done once an immediate shutdown is requested.
 	urgent context.Context
 	// fatal receives the first failure that ends the environment.
 	fatal chan error
-	// draining is closed when a stop begins, and drained when no message is in flight, with the outcome in drainErr.
+	// draining is closed when shutdown begins. drained is closed when no message is in flight; drainErr then holds
+	// the outcome.
 	draining, drained chan struct{}
 	drainOnce         sync.Once
 	drainErr          error
@@ -113,7 +114,7 @@ func isClosed(state <-chan struct{}) bool {
 	}
 }
 
-// state returns the state as package api names it.
+// state returns the state as a constant of package api.
 func (l *lifecycle) state() string {
 	switch {
 	case !l.running():
@@ -126,7 +127,7 @@ func (l *lifecycle) state() string {
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
-// finishDrain reports that no message is in flight.
+// finishDrain marks the drain as finished: no message is in flight anymore.
 func (l *lifecycle) finishDrain(err error) {
 	if !isClosed(l.drained) {
 		l.drainErr = err
@@ -134,7 +135,7 @@ func (l *lifecycle) finishDrain(err error) {
 	}
 }
 
-// Drain ends Run and waits until every delivery is settled or ctx is done.
+// Drain ends Run and waits until all deliveries are settled or ctx is done.
 func (l *lifecycle) Drain(ctx context.Context) error {
 	l.beginDrain()
 	select {
@@ -152,15 +153,15 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped calls start, and returns errStartAbandoned if a stop is requested meanwhile. A build can take an hour, and
-// an endpoint may never respond.
+// unlessStopped calls start, and cancels it with errStartAbandoned if a stop is requested meanwhile. A build can take
+// an hour, and an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()
 	defer context.AfterFunc(stop, cancel)()
 	go func() {
 		select {
-		case <-l.draining: // stopped over the console
+		case <-l.draining: // stopped from the console
 			cancel()
 		case <-ctx.Done():
 		}

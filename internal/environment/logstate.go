@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Limits for LogState.
+// Limits on what LogState writes.
 const (
-	maxStacks      = 4 << 20 // bytes of stacks read
-	maxStackGroups = 200     // lines about goroutines
-	maxStackDepth  = 24      // functions per line
+	maxStacks      = 4 << 20 // bytes of stack traces
+	maxStackGroups = 200     // lines for goroutines
+	maxStackDepth  = 24      // functions in a line
 	maxStateQueues = 200
 )
 
@@ -27,7 +27,7 @@ func LogState(e *Environment) {
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
-	if !e.life.running() { // the parts do not exist yet
+	if !e.life.running() { // the environment's parts do not exist yet
 		log.Info("environment state", attrs...)
 		return
 	}
@@ -66,7 +66,7 @@ func (q *queues) logQueues(log *slog.Logger) {
 	for _, name := range names[:min(len(names), maxStateQueues)] {
 		l, err := q.broker.Ledger(name)
 		if err != nil {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		log.Info("queue state", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
 			"done", l.Done, "dead_lettered", l.DeadLettered)

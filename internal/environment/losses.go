@@ -16,7 +16,7 @@ const (
 	expiredText = "messages past their retention period deleted"
 )
 
-// losses combines lost messages, so that a thousand of them cause one event.
+// losses groups lost messages, so that a thousand of them produce one event.
 type losses struct {
 	events event.Listener
 
@@ -26,14 +26,14 @@ type losses struct {
 
 type lossKey struct{ text, queue string }
 
-// lossGroup becomes one event.
+// lossGroup is a group of losses reported as one event.
 type lossGroup struct {
-	to, reason string // of the last message; may be ""
+	to, reason string // values of the last message; may be ""
 	messages   int
 	timer      *time.Timer
 }
 
-// add counts n messages of a queue. to and reason may be "".
+// add counts n messages lost from a queue. to and reason may be "".
 func (l *losses) add(text, from, to, reason string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

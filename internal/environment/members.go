@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// registrySeek is the time between two attempts to find the shared registry.
+	// registrySeek is the interval between attempts to find the shared registry.
 	registrySeek = 15 * time.Second
-	// leaveTimeout bounds the last write of this instance's record. Its age says the same a little later.
+	// leaveTimeout limits the final write of this instance's record. If the write fails, the others drop the record a
+	// little later because of its age.
 	leaveTimeout = 3 * time.Second
 )
 
-// members records this instance in the registry that the instances of the environment share, and reads the others'
+// members keeps this instance's record in the registry that the environment's instances share, and reads the others'
 // records. Without a shared registry it does nothing.
 type members struct {
 	opts     *Options
@@ -33,7 +34,7 @@ type members struct {
 	observe  *observer
 	instance *instance
 
-	gauge  *autoscale.Gauge           // for the list of instances; each reader of the CPU usage has its own
+	gauge  *autoscale.Gauge           // for the list of instances; each consumer of CPU usage needs its own gauge
 	joined atomic.Pointer[membership] // nil until the registry is found
 }
 
@@ -43,7 +44,7 @@ type membership struct {
 	others *instances.Watcher
 }
 
-// run joins the other instances in the background, and leaves them after everything that stops earlier.
+// run joins the other instances in the background. Shutdown leaves them after everything started later has stopped.
 func (m *members) run(context.Context) error {
 	m.gauge = m.scale.gauge(false)
 	set := m.settings.now()
@@ -71,7 +72,7 @@ func (m *members) run(context.Context) error {
 	return nil
 }
 
-// join waits for the registry, and then reports and watches until ctx ends.
+// join waits for the registry. It then updates this instance's record and watches the others' until ctx ends.
 func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
@@ -87,7 +88,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			log.Warn("shared registry not available", "err", err)
 			failed = true
 		case err == nil && decided && leases == nil:
-			return // no registry is shared
+			return // the environment has no shared registry
 		case leases != nil:
 			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log}
 			gauge := m.scale.gauge(false)
@@ -107,7 +108,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// shared reports whether the other instances have records.
+// shared reports whether a shared registry is in use.
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
 func (m *members) leads() bool {
@@ -115,7 +116,7 @@ func (m *members) leads() bool {
 	return leads
 }
 
-// record describes this instance, without its load.
+// record returns this instance's record without its load.
 func (m *members) record() instances.Record {
 	r := instances.Record{Name: processName(), Console: m.instance.address, Version: m.opts.Version,
 		StartedAt: m.instance.began.UTC(), State: m.life.state()}
@@ -137,7 +138,7 @@ func (m *members) record() instances.Record {
 	return r
 }
 
-// load measures since the gauge was read last.
+// load returns the load since the last reading of the gauge.
 func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	_, l.Sample = gauge.Measure()
 	for _, line := range m.work.all {
@@ -146,8 +147,8 @@ func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	return l
 }
 
-// combined adds the measures of the other instances to this one's. Until the leader has watched them for a while it keeps
-// the size, since it cannot tell which records are current.
+// combined adds the other instances' measurements to this one's. A new leader first watches the records for a while
+// without changing the size, because it cannot yet tell which are current.
 func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
 	own, sample := gauge.Measure()
 	joined := m.joined.Load()
@@ -160,7 +161,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 		return own
 	}
 
-	all, _ := joined.others.Recent() // after a failed read the records grow old
+	all, _ := joined.others.Recent() // if a read fails, the last records remain and grow old
 	samples := []autoscale.Sample{sample}
 	for i := range all {
 		if one := &all[i]; one.Reachable() && one.ID != joined.self.ID() {
@@ -170,7 +171,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 	return autoscale.Combine(own, samples, policy)
 }
 
-// others returns the records of the other instances, read now; nil without a shared registry.
+// others reads the records of the other instances. It returns nil without a shared registry.
 func (m *members) others(ctx context.Context) (all []instances.Instance, err error) {
 	joined := m.joined.Load()
 	if joined == nil {

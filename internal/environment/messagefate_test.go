@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// The console displays an attempt in progress, the app's response with a token only, and whether the last attempt
-// leads to the dead-letter queue.
+// The console shows an attempt in progress, the app's response if the caller has a token, and whether the message is
+// dead-lettered if the last attempt fails.
 func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
@@ -56,7 +56,7 @@ func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 		strings.Contains(open.String(), "no such order") {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
-	// The current redrive policy counts.
+	// The redrive policy in effect is the current one.
 	l := r.work.all[0]
 	for _, tt := range []struct {
 		name    string

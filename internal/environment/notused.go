@@ -14,7 +14,7 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// NotUsed lists everything in the bundle that these options ignore, with reasons and alternatives.
+// NotUsed lists the parts of the bundle that these options ignore, each with its reason and an alternative.
 func NotUsed(opts *Options) []bundle.Finding {
 	b := opts.Bundle
 	if b == nil {
@@ -50,7 +50,7 @@ func (o *Options) AppliesMachine() bool {
 	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
 }
 
-// refuseMachine returns an error if machine sections cannot be applied.
+// refuseMachine returns an error if tendril cannot apply the bundle's machine sections.
 func refuseMachine(b *bundle.Bundle) error {
 	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
 		return err
@@ -59,7 +59,7 @@ func refuseMachine(b *bundle.Bundle) error {
 		"remove the option")
 }
 
-// MissingPrograms lists programs the bundle runs that are not installed on this machine.
+// MissingPrograms lists programs that the bundle runs but this machine lacks.
 func (o *Options) MissingPrograms() []bundle.Problem {
 	if o.Bundle == nil || len(o.Command) > 0 || !o.HasApp() {
 		return nil
@@ -110,8 +110,8 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld returns why the app does not get an environment property of the bundle, or "". A variable that is already
-// set is not withheld.
+// Withheld returns why the app does not get one of the bundle's environment properties. It returns "" for one it
+// gets, and for a variable that is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
@@ -120,7 +120,7 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	entry := p.Option + "=" + p.Value
 	option, isOption := config.Lookup(p.Option)
 	switch {
-	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // an option, or set otherwise
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // set as an option, or already in the environment
 		return ""
 	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
 		return ""
@@ -147,8 +147,8 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	return ""
 }
 
-// LinkedQueue returns the queue a link of env.yaml refers to: the one with that name, or the first one if the link
-// names this environment. It returns "" for an unknown environment.
+// LinkedQueue returns the queue that a link in env.yaml refers to. A link to another environment means the queue with
+// that name; a link to this environment means the first queue. It returns "" if the name is unknown.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string
 	for i := range o.Config.Queues {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// observer watches health, metrics, charts, events and stored messages.
+// observer collects health, metrics, charts, events and problems with stored messages.
 type observer struct {
 	opts     *Options
 	life     *lifecycle
@@ -73,7 +73,7 @@ func (o *observer) metricSources() telemetry.Sources {
 			return nil
 		},
 	}
-	if !o.opts.QueuesOnly { // otherwise nothing is scaled
+	if !o.opts.QueuesOnly { // without workers nothing is scaled
 		sources.Desired = func() int { return o.scale.scale().Desired }
 	}
 	return sources
@@ -94,7 +94,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 		App: func() (health.AppState, bool) { return appState(o.programs.app, o.settings.now().DeployTimeout) },
 		Leader: func() health.LeaderState {
 			if !o.cron.any() {
-				return health.LeaderState{Known: true} // none is needed
+				return health.LeaderState{Known: true} // no tasks, so no leader is needed
 			}
 			return leaderState(o.cron.tasks)
 		},
@@ -120,7 +120,7 @@ func (o *observer) watchProblems(context.Context) error {
 	return nil
 }
 
-// startHealth evaluates health until late in the shutdown, for the console.
+// startHealth starts the health monitor. It runs until late in the shutdown, because the console shows its report.
 func (o *observer) startHealth(context.Context) error {
 	o.life.steps.background("the health", o.monitor.Run)
 	return nil
@@ -140,13 +140,13 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 		Logger: o.opts.Logger.Logger,
 	})
 	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
-		cloud.Run(ctx) // bounds its last call itself
+		cloud.Run(ctx) // limits the time of its last call itself
 		client.Close()
 	})
 	return cloud, nil
 }
 
-// workerEvents joins the listeners for log, health, metrics and delivery history.
+// workerEvents combines the worker's event listeners for log, health, metrics and delivery history.
 func (o *observer) workerEvents(l *pipeline) *worker.Events {
 	w := l.queue
 	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
@@ -160,7 +160,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 					return
 				}
 				o.programs.forget(d.ID)
-				if w.embedded { // on Amazon SQS it was recorded with its last attempt
+				if w.embedded { // on Amazon SQS, the last delivery attempt recorded the loss
 					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
 				}
 			},
@@ -201,7 +201,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }
 
-// brokerEvents joins the listeners for log, counters, health and losses.
+// brokerEvents combines the broker's event listeners for log, counters, health and losses.
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{

@@ -23,16 +23,16 @@ type Options struct {
 	Announced func()
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Load reloads the settings with another bundle, or with another settings file unless file is nil. A nil Load
+	// Load reloads the settings with the given bundle. A non-nil file replaces the settings file on disk. A nil Load
 	// disables reloading.
 	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)
-	// QueuesOnly serves the embedded queues without workers and app.
+	// QueuesOnly makes the environment serve the embedded queues without workers or an app.
 	QueuesOnly bool
-	// AppEnv is the environment the app inherits, as NAME=value.
+	// AppEnv is the environment that the app inherits, as NAME=value strings.
 	AppEnv []string
-	// Logger prints events, settled messages and the app's output.
+	// Logger logs events, settled messages and the app's output.
 	Logger *logging.Logger
-	// Memory is the memory limit of this process in bytes; 0 means no limit.
+	// Memory is the memory limit of this process in bytes. Zero means no limit.
 	Memory int64
 	// Terminal reports whether the log goes to a terminal. Startup then prints a link to the console.
 	Terminal bool
@@ -57,7 +57,7 @@ func (o *Options) commandText() string {
 	return ""
 }
 
-// CronFile returns the path of the task file, or "".
+// CronFile returns the path of the task file, or "" without one.
 func (o *Options) CronFile() string {
 	if o.Config.Cron == "" && o.Bundle != nil {
 		return o.Bundle.Cron
@@ -65,7 +65,7 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws returns the options for connections to AWS. Without a configured region, the SDK finds one.
+// aws returns the options for AWS clients. If the settings name no region, the SDK determines it.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {
@@ -77,7 +77,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// stateFolder returns the folder where this user's environments find each other, or "" if AppEnv is empty.
+// stateFolder returns the folder in which this user's environments find each other. It returns "" if AppEnv is empty.
 func (o *Options) stateFolder() string {
 	if len(o.AppEnv) == 0 {
 		return ""

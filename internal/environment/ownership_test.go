@@ -13,11 +13,11 @@ import (
 	"tendril/internal/config"
 )
 
-// Root runs nothing that every user can write, and reports who else controls it.
+// Root runs no code that every user can write, and reports other users who control the code.
 func TestRootAndFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		path            string // within the bundle; "" for its folder
+		path            string // path within the bundle; "" for the bundle's folder
 		mode            os.FileMode
 		refused, warned string
 	}{
@@ -84,8 +84,8 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// If no app user is configured, root runs code that nobody else can change, with a warning, and rejects everything
-// else.
+// Without a configured app user, root runs code that nobody else can change, and logs a warning. It rejects all other
+// code.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string // changed path below the folder "app", or ".." for its parent
@@ -128,7 +128,7 @@ func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 
 			for what, b := range map[string]*bundle.Bundle{"the app": b, "the function": nil} {
 				if b == nil {
-					t.Chdir(dir) // without a bundle, code runs in the working folder
+					t.Chdir(dir) // without a bundle, the code is in the working folder
 				}
 				err := refuseRoot(&config.Settings{}, b, what, true)
 				want := strings.NewReplacer("DIR", dir, "PARENT", parent).Replace(c.refused)

@@ -15,7 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// Runs an environment without a named queue on moto, and another one whose queue belongs to a different environment.
+// The test runs an environment without a named queue on moto, and then one whose queue belongs to a different
+// environment.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -72,7 +73,7 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	}
 }
 
-// Compares the calls that reach Amazon with the lists of describe and terminate.
+// The test compares the calls that reach AWS with the lists that describe and terminate print.
 func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -29,7 +29,7 @@ type storedPauses struct {
 	Tasks  map[string]string `json:"tasks,omitempty"`
 }
 
-// pauseFile stores pauses in the data directory. A change only takes effect if it can be written.
+// pauseFile stores pauses in the data directory. A change takes effect only once it is written.
 type pauseFile struct {
 	path string
 
@@ -40,7 +40,7 @@ type pauseFile struct {
 // ownsDataDir reports whether this environment stores files in its data directory.
 func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
 
-// openPauses enables stored pauses if this environment owns its data directory. file may be nil.
+// openPauses loads the stored pauses if this environment owns its data directory. file may be nil.
 func (p *pipelines) openPauses(file *periodic.File) error {
 	if !p.queues.ownsDataDir() {
 		return nil
@@ -66,7 +66,8 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// openPauses reads the file. If it is unreadable, everything is paused: a stopped delivery must not start by itself.
+// openPauses reads the pause file. If it is unreadable, everything is paused, so that no paused delivery resumes by
+// itself.
 func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
@@ -101,7 +102,7 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// change fails if the pauses cannot be written. A nil file stores nothing.
+// change alters the stored pauses. It fails if they cannot be written. A nil pauseFile stores nothing.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -157,7 +158,7 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 	return maps.Clone(p.stored.Tasks), nil
 }
 
-// restore pauses queues paused in the last run, and logs it.
+// restore pauses the queues that were paused in the last run and logs them.
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {

@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// patience bounds waits in tests; it is not a performance requirement.
+// patience limits waits in tests. It is not a performance requirement.
 const patience = 30 * time.Second
 
 // eventually waits until ask returns true.
@@ -40,7 +40,7 @@ func eventually(t *testing.T, what string, ask func() bool) {
 	}
 }
 
-// safeBuffer is safe for concurrent use.
+// safeBuffer is a buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -58,7 +58,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// running is an environment in this process.
+// running is an environment that runs in the test process.
 type running struct {
 	*Environment
 	log  *safeBuffer
@@ -66,7 +66,8 @@ type running struct {
 	done chan error
 }
 
-// run starts an environment from command-line flags. change, if not nil, may modify it before.
+// run starts an environment with command-line flags. change may modify the environment before it starts; it may be
+// nil.
 func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
 	t.Helper()
 	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
@@ -103,13 +104,13 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	return r
 }
 
-// end stops the environment and returns the result.
+// end stops the environment and returns the error from Run.
 func (r *running) end() error {
 	r.stop()
 	return <-r.done
 }
 
-// amazon simulates AWS with moto. It records the two lifecycle action calls, which moto does not know.
+// amazon simulates AWS with moto. It records calls of the two lifecycle actions, which moto does not support.
 type amazon struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -129,14 +130,14 @@ func startCloud(t *testing.T) *amazon {
 		t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(moto)
-	forward.ErrorLog = log.New(io.Discard, "", 0) // canceled calls
+	forward.ErrorLog = log.New(io.Discard, "", 0) // do not log canceled calls
 	c := &amazon{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
-		form, _ := url.ParseQuery(string(body)) // other protocols need no parsing
+		form, _ := url.ParseQuery(string(body)) // fails for other protocols, whose calls are not parsed
 		c.mu.Lock()
 		if strings.Contains(r.Header.Get("X-Amz-Target"), "PutMetricData") {
 			c.puts = append(c.puts, string(body))
@@ -178,7 +179,7 @@ func (a *amazon) reset(t *testing.T) {
 	a.calls, a.puts, a.changes = nil, nil, nil
 }
 
-// lifecycle returns the recorded lifecycle action calls.
+// lifecycle returns the recorded calls of lifecycle actions.
 func (a *amazon) lifecycle() []url.Values {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,7 +193,7 @@ func (a *amazon) metrics() string {
 	return strings.Join(a.puts, "\n")
 }
 
-// changed returns the calls that created or deleted something since its last call.
+// changed returns the calls that created or deleted something since it was last called.
 func (a *amazon) changed() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

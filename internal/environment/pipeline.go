@@ -17,10 +17,11 @@ type pipeline struct {
 	queue   *workQueue
 	target  *target
 	worker  *worker.Worker
-	limiter *limit.Limiter // protects the target, shared by its pipelines; may be nil
+	limiter *limit.Limiter // limits requests to the target, also for other pipelines with that target; may be nil
 }
 
-// deliveryLimit returns the longest duration of a delivery, or of its silence if there is no deadline.
+// deliveryLimit returns the maximum duration of a delivery. Without a deadline, it is the maximum time without
+// progress.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions

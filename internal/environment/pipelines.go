@@ -29,10 +29,10 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	all    []*pipeline  // empty if only queues are served
-	pool   *worker.Pool // shared by several queues; nil for one
+	all    []*pipeline  // empty in an environment without workers
+	pool   *worker.Pool // shares slots among several queues; nil for a single queue
 	depths *depthCounter
-	pauses *pauseFile // nil if the data directory is not used
+	pauses *pauseFile // nil if this environment does not own its data directory
 }
 
 func (p *pipelines) named(name string) *pipeline {
@@ -49,14 +49,14 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder returns the queues in order of priority. Queues used only by periodic tasks come first, since their
-// messages are few and due.
+// joiningOrder returns the queues in order of priority. Queues that only periodic tasks use come first, because their
+// few messages are already due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
-	return append(slices.Clone(q.all[len(others):]), others...) // task queues were opened last
+	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last
 }
 
-// tuningOf returns the settings a worker applies without a restart.
+// tuningOf returns the worker settings that can change without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
@@ -66,8 +66,8 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings to new deliveries, without a restart. With newReplicas, the current replicas keep
-// theirs.
+// tune applies changed settings to new deliveries without a restart. With newReplicas, the current replicas keep
+// their settings.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -89,8 +89,8 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit returns how long a retired replica may drain: the longest deadline of a delivery, limited so that a
-// deployment does not exceed its own limit.
+// drainLimit returns how long a retired replica may drain: the longest delivery deadline, capped so that a deployment
+// stays within its own limit.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -110,7 +110,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// pause stops receiving from a queue, or from every queue for "". Pauses survive restarts.
+// pause stops receiving from a queue, or from all queues if name is "". Pauses survive restarts.
 func (p *pipelines) pause(name, reason string) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -197,7 +197,7 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// afterFailure returns the queue's next step for a message, according to its redrive policy.
+// afterFailure returns what the queue does next with a failed message, according to its redrive policy.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {
@@ -205,7 +205,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next
 	case s.Outcome == queue.Unreached && w.embedded:
-		return logging.Redelivery{Known: true} // its receive does not count
+		return logging.Redelivery{Known: true} // an unreached target does not count as a receive
 	}
 
 	var dead string
@@ -215,7 +215,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 			return next
 		}
 		if next.Known = true; dead == "" {
-			return next // without one, the queue keeps its messages
+			return next // the queue keeps its messages without a dead-letter queue
 		}
 	} else {
 		r, ok := p.depths.onSQS(w.name, time.Now())
@@ -230,7 +230,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	return next
 }
 
-// deadLetterQueue returns the name of a queue's dead-letter queue, or "" if unknown.
+// deadLetterQueue returns the name of a queue's dead-letter queue, or "" if it is absent or unknown.
 func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	if !w.embedded {
 		return p.depths.deadLetterQueue(w.name, time.Now())

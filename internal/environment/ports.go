@@ -20,14 +20,15 @@ import (
 
 const portTries = 100
 
-// portsLockTimeout is how long to wait for another environment, which holds the lock from its choice until it listens.
+// portsLockTimeout is how long to wait for another environment, which holds the lock from choosing its ports until it
+// listens.
 const (
 	portsLock        = "ports.lock"
 	portsLockTimeout = 10 * time.Second
 )
 
-// FreePorts returns the next free value for each unset option whose default port is taken. This user's other
-// environments wait with their choice until release is called, usually as Options.Announced.
+// FreePorts returns the next free value for each unset option whose default port is in use. This user's other
+// environments cannot choose ports until release is called. Options.Announced usually calls it.
 func (o *Options) FreePorts() (free map[string]string, release func()) {
 	state := config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 	release = lockPorts(state)
@@ -36,7 +37,7 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 
 // choosePorts is FreePorts without the lock.
 func (o *Options) choosePorts(state string) (free map[string]string) {
-	chosen := map[int]bool{} // by another option, or for another environment's app
+	chosen := map[int]bool{} // ports chosen for other options, or by apps of other environments
 	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
@@ -59,7 +60,7 @@ type portChooser struct {
 	free   map[string]string
 }
 
-// choose takes the first free port, starting with the one in address. Without a host, the port is the app's.
+// choose picks the first free port from the one in address upward. An address without a host is the app's port.
 func (p *portChooser) choose(option, address string) {
 	host, text, err := net.SplitHostPort(address)
 	first, wrong := strconv.Atoi(text)
@@ -94,8 +95,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts keeps this user's other environments from choosing ports until release. It is best effort: if two choose
-// the same port, listening fails for one.
+// lockPorts keeps this user's other environments from choosing ports until release is called. If it fails and two
+// environments choose the same port, one of them cannot listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

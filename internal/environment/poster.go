@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Poster posts messages the way deliveries to a queue's target do, without a queue. It is not safe for concurrent
+// Poster posts messages to a queue's target the way deliveries do, but without a queue. It is not safe for concurrent
 // use.
 type Poster struct {
 	// URL is the destination of ordinary messages.
@@ -24,7 +24,7 @@ type Poster struct {
 	last    *api.Exchange
 }
 
-// NewPoster returns a poster that connects to address and posts to path, or to the configured path for "".
+// NewPoster returns a poster that connects to address. It posts to path, or to the configured path if path is "".
 func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, address, path string) (*Poster, error) {
 	opts, err := httpOptions(s, set, name)
 	if err != nil {
@@ -48,7 +48,7 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 	return p, nil
 }
 
-// Post posts a message. The exchange is nil if nothing was sent.
+// Post posts a message. The returned exchange is nil if nothing was sent.
 func (p *Poster) Post(ctx context.Context, m *queue.Message) (queue.Result, *api.Exchange) {
 	p.last = nil
 	result := p.deliver.Deliver(ctx, m)

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Intervals for checking stored messages here and in databases that this process does not have open.
+// Intervals between checks for stored messages, in this environment's database and in others.
 const (
 	problemInterval   = 10 * time.Second
 	leftBehindRefresh = time.Minute
@@ -23,7 +23,8 @@ const (
 
 type problem struct{ queue, text, hint string }
 
-// problems finds problems with stored messages for the log and health, whose report doctor includes.
+// problems finds messages that are stored but not processed. It reports them to the log and to health, and doctor
+// includes the health report.
 type problems struct {
 	opts     *Options
 	settings *settings
@@ -33,7 +34,7 @@ type problems struct {
 	found map[string]problem
 
 	looking     sync.Mutex // guards the fields below
-	elsewhere   []problem  // in other databases
+	elsewhere   []problem  // messages in other databases
 	elsewhereAt time.Time
 }
 
@@ -93,7 +94,7 @@ func (p *problems) here() (all []problem) {
 	for _, name := range p.queues.broker.ListQueues("") {
 		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
@@ -112,14 +113,14 @@ func (p *problems) here() (all []problem) {
 	return all
 }
 
-// isLeft reports whether an embedded queue created by 'tendril up' is no longer used.
+// isLeft reports whether an embedded queue that 'tendril up' created is no longer used.
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
-// leftElsewhere returns messages in other databases: embedded queues from before a move to Amazon SQS, and the shared
-// data directory of older versions.
+// leftElsewhere returns messages in other databases: in embedded queues from before a move to Amazon SQS, and in the
+// data directory that older versions shared.
 func (p *problems) leftElsewhere() []problem {
 	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {
@@ -155,7 +156,7 @@ func (p *problems) leftElsewhere() []problem {
 	}
 	release, err := api.Claim(state)
 	if err != nil {
-		return p.elsewhere // an older environment is running on it
+		return p.elsewhere // another environment has the database open
 	}
 	defer func() { _ = release() }()
 	add(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {

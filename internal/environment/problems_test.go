@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// They are reported in the log, in health and by doctor, until they are solved.
+// Problems are reported in the log, in health and by doctor until they are solved.
 func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 			t.Errorf("%q is among the problems: %v, want %v; there are %q", text, !want, want, all)
 		}
 		if !want {
-			return // health mentions it for another minute
+			return // health reports it for another minute
 		}
 		if causes := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(causes, text[1:]) {
 			t.Errorf("%q is not in the health, which says %q", text, causes)
@@ -61,7 +61,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r = run(t, flags, nil) // immediately, although SQS clients have to wait a minute
+	r = run(t, flags, nil) // start immediately, although SQS clients must wait a minute
 	says(r, dead, false)
 	if err := r.end(); err != nil {
 		t.Fatal(err)

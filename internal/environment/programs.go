@@ -17,7 +17,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// programs runs the app or a function, sets its variables and takes its output.
+// programs runs the app or a local function, sets its environment variables and captures its output.
 type programs struct {
 	opts     *Options
 	life     *lifecycle
@@ -28,7 +28,7 @@ type programs struct {
 	app      *app.App // nil if no app runs here
 	facts    *facts
 	counters *supervisor.Events
-	logs     *supervisor.LogFolder // nil without a log folder
+	logs     *supervisor.LogFolder // nil if no log folder is set
 	meter    supervisor.Meter
 }
 
@@ -138,7 +138,7 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 			"lines per second", p.settings.now().AppLogRate))
 }
 
-// environ returns the environment of a process that listens at a port, or 0.
+// environ returns the environment variables of a process. port is the port it listens on, or 0.
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
@@ -150,7 +150,7 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
-// linkedURL returns "" if the link's environment is unknown here.
+// linkedURL returns the URL of a link's queue. It returns "" if the link names an unknown environment.
 func (p *programs) linkedURL(link bundle.Link) string {
 	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url
@@ -158,7 +158,8 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns the queue with the environment's name, or the first one if it is the name of this environment.
+// linkedQueue returns the queue with the environment's name. For this environment's own name, it returns the first
+// queue.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -169,7 +170,7 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// startFunction starts a function with the user, limits and variables of an app.
+// startFunction starts a local function's processes with the same user, limits and variables as an app.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {
@@ -183,7 +184,7 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
-		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name used in its lines
+		d.Process = strings.Replace(d.Process, "-", ".", 1) // use the name with which its lines are logged
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{

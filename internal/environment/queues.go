@@ -20,22 +20,23 @@ import (
 	"tendril/queue"
 )
 
-// queueRetention is the maximum retention period, so that a long outage loses nothing.
+// queueRetention is the maximum that Amazon SQS allows, so that no message expires in a long outage.
 const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
 
-// queues opens embedded queues and queues on Amazon SQS.
+// queues opens and holds the environment's queues, embedded or on Amazon SQS.
 type queues struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // queues with a worker, in the order of the settings
-	broker   *broker.Broker // nil on Amazon SQS
-	sqs      *aws.SQS       // nil with embedded queues
-	endpoint string         // of the embedded queues; "" on Amazon SQS
-	// appEndpoint is the embedded queues' address for the app, and appKeys its credentials; zero if any are accepted.
+	all      []*workQueue   // queues with a worker, in the order in which they were opened
+	broker   *broker.Broker // nil without embedded queues
+	sqs      *aws.SQS       // nil without queues on Amazon SQS
+	endpoint string         // URL of the embedded queues' endpoint; "" on Amazon SQS
+	// appEndpoint is the address of the embedded queues for the app. appKeys holds the app's credentials; it is zero
+	// if any credentials are accepted.
 	appEndpoint string
 	appKeys     access.KeyPair
 }
@@ -85,7 +86,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the configured queues and embedded queues named only in the task file, which may be nil.
+// openAll opens the configured queues, and embedded queues that only the task file names. The file may be nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home returns the first queue, used by periodic tasks and the app. It is nil if only queues are served.
+// home returns the first queue. The periodic tasks and the app use it by default. It is nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -144,7 +145,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open finds a queue, creating embedded queues and unnamed ones on Amazon SQS.
+// open opens a queue. It creates embedded queues, and queues on Amazon SQS whose name is not set.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -191,7 +192,7 @@ func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
-// deadName returns the name of an embedded queue's dead-letter queue.
+// deadName returns the name of the dead-letter queue that belongs to an embedded queue.
 func deadName(name string) string {
 	base, fifo := strings.CutSuffix(name, fifoSuffix)
 	if fifo {
@@ -200,8 +201,8 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes returns the attributes for creating a queue and its dead-letter queue, and additional ones of the
-// queue.
+// ownAttributes returns the attributes with which a queue and its dead-letter queue are created, and those that only
+// the queue has.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -238,7 +239,8 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead}, nil
 }
 
-// warnOfConflicts logs findings about a queue. The worker does not depend on the permission to read attributes.
+// warnOfConflicts logs conflicts between a queue's attributes and its settings. The worker also runs without
+// permission to read the attributes.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
 	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
@@ -259,8 +261,8 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 	}
 }
 
-// queueARN takes the ARN from the attributes or, without permission to read them, derives it from the URL, which ends
-// in account and name.
+// queueARN returns the ARN from the queue's attributes. Without permission to read them, it derives the ARN from the
+// URL, which ends in the account ID and the name.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// The server of a queue is asked whether it has a registry. Messages are delivered meanwhile, however it responds,
-// and periodic tasks start once it reports one.
+// The environment asks the queue's server whether it has a registry. Messages are delivered in the meantime, whatever
+// the server responds. Periodic tasks start once it reports a registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -26,7 +26,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			w.Write([]byte(`{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid for this endpoint."}`))
 		},
 		"no answer": func(_ http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body) // a closed connection is noticed only after that
+			io.Copy(io.Discard, r.Body) // the server notices a closed connection only after it has read the body
 			<-r.Context().Done()
 		},
 		"nonsense": func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("\x00nonsense")) },
@@ -75,5 +75,5 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	}
 }
 
-// searching reports whether it is still unknown if there is a registry.
+// searching reports whether it is still unknown whether a registry exists.
 func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "unknown whether") }

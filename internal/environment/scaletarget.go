@@ -9,11 +9,11 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// chooseTarget determines the scaling target if the settings leave it open. Messages do not wait for this, since the
-// queried service may not respond.
+// chooseTarget determines the scaling target if the settings do not. Message processing does not wait for it, because
+// the service it queries may not respond.
 //
-// Sizes in a bundle apply to a group; for a standalone process they are the number of app processes. A group is
-// scaled only if nothing else scales it, since two scalers would undo each other's changes.
+// Sizes in a bundle apply to a group. For a standalone instance, they are the number of app processes. A group is scaled
+// only if nothing else scales it, because two scalers would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget
@@ -24,7 +24,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 	log := s.opts.Logger.With("component", "scale")
 	var place fleet.Place
 	var err error
-	if set.AnyOnSQS() { // other instances cannot share embedded queues
+	if set.AnyOnSQS() { // embedded queues cannot be shared with other instances
 		place, err = fleet.Find(ctx, s.opts.aws().Region, s.opts.Logger.SDK)
 	}
 	switch {
@@ -52,21 +52,21 @@ func (s *sizing) leaveSize(why string) {
 		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 
-// isAuto reports whether a group's size follows from a bundle rather than an option.
+// isAuto reports whether the environment determines the scaling target itself, as a bundle's group sizes require.
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
-// isFleet reports whether instances rather than local processes are scaled or counted.
+// isFleet reports whether scaling concerns instances rather than local processes.
 func (s *sizing) isFleet() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet reports whether settings scale instances, or may do so once the target is determined.
+// isFleet reports whether the settings scale instances, or may do so once the target is determined.
 func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// startReplicas returns how many replicas startup launches. Sizes in a bundle for a group apply later, so that an app
-// that can run only once per machine still starts.
+// startReplicas returns how many replicas to launch at startup. A bundle's group sizes apply only later, so that an
+// app that can run only once per machine still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

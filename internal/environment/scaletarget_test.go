@@ -14,8 +14,8 @@ import (
 	"tendril/internal/config"
 )
 
-// Sizes without a target apply to this instance's group or service unless something else scales it, and to processes
-// elsewhere. moto simulates AWS, and local servers the metadata.
+// Group sizes without a scaling target apply to this instance's group or service, unless something else scales it.
+// Without either, they apply to processes. moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -34,14 +34,14 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// sized returns the flags of an environment with sizes and a queue on SQS.
+// sized returns flags for an environment with group sizes and a queue on Amazon SQS.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",
-		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short: the first readings come before the election
+		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short, because the first readings precede the election
 }
 
-// wantLeft checks that scaling is off for a displayed and logged reason.
+// wantLeft checks that scaling is off and that the reason is displayed and logged.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
 	st := r.scale.scalingStatus()
@@ -118,7 +118,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	}
 }
 
-// testNamedService: a service can also be scaled from outside.
+// testNamedService: an instance outside a service can scale it.
 func testNamedService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	t.Setenv("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -177,8 +177,8 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// makeService creates the service worker with one desired task in the cluster jobs, and makes this process one of its
-// tasks.
+// makeService creates the service worker in the cluster jobs with a desired count of one. It makes this process one
+// of the service's tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."

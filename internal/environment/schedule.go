@@ -26,13 +26,13 @@ type schedule struct {
 	observe  *observer
 	instance *instance
 
-	file     tasks.File       // as read at startup
-	tasks    *tasks.Manager   // nil before build, and if only queues are served
-	election *tasks.Election  // for the leader, who also leads the fleet
-	wall     func() time.Time // replaced by tests; nil for the system's clock
+	file     tasks.File       // the task file as read at startup
+	tasks    *tasks.Manager   // nil before build and without workers
+	election *tasks.Election  // elects the leader, which also leads the fleet
+	wall     func() time.Time // set by tests; nil means the system clock
 }
 
-// read reads the task file and performs all checks that are possible before anything is created.
+// read reads the task file and checks everything that can be checked before anything is created.
 func (s *schedule) read(context.Context) (err error) {
 	if err := s.opts.Validate(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *schedule) build(ctx context.Context) error {
 	}
 
 	s.tasks = tasks.New(opts)
-	s.life.steps.background("the task history", s.tasks.KeepHistory) // until the workers have stopped
+	s.life.steps.background("the task history", s.tasks.KeepHistory) // runs until the workers have stopped
 	s.election = s.tasks.Election()
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
@@ -79,7 +79,7 @@ func (s *schedule) run(ctx context.Context) error {
 	return nil
 }
 
-// running returns nil before startup completes, and if only queues are served.
+// running returns the task manager. It returns nil before startup completes and without workers.
 func (s *schedule) running() *tasks.Manager {
 	if !s.life.running() {
 		return nil
@@ -106,7 +106,8 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimCommands claims a version's leader_only commands. An instance without a shared registry always runs them.
+// claimCommands claims the right to run a version's leader_only commands. An instance without a shared registry
+// always gets it.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {

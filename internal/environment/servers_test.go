@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// This holds for any limit of open files.
+// The worker keeps enough descriptors whatever the limit on open files is.
 func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ descriptors, deliveries, endpoint, console int }{
@@ -26,7 +26,7 @@ func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	}
 }
 
-// They have a constant message, and TLS errors are debug events.
+// Server errors are logged with a constant message. TLS errors are logged at debug level.
 func TestServerErrorsAreLogEvents(t *testing.T) {
 	t.Parallel()
 	for line, level := range map[string]string{

@@ -7,17 +7,18 @@ import (
 	"tendril/internal/config"
 )
 
-// settings holds the current settings. A change replaces the whole revision, so readers never see a mixture.
+// settings holds the current settings. A change replaces the whole revision, so readers never see a mix of old and
+// new settings.
 type settings struct{ current atomic.Pointer[revision] }
 
-// revision is an immutable state of the settings.
+// revision is one immutable version of the settings.
 type revision struct {
 	number int // 1 at startup
 	all    *config.Settings
-	// queues includes queues used only by periodic tasks, with the first queue's settings but their own name and
+	// queues includes queues that only periodic tasks use. They have the first queue's settings except for name and
 	// weight.
 	queues    []config.QueueSettings
-	explained []config.Explanation // nil until requested: see explanations
+	explained []config.Explanation // nil until requested; see explanations
 	loaded    *config.Config       // explains the first revision
 }
 

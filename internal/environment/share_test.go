@@ -41,8 +41,8 @@ func zipped(t *testing.T, files map[string]string) string {
 	return path
 }
 
-// As root, an archive's app runs as another user, who can read and execute its files. Other users cannot, even if an
-// earlier release left them accessible.
+// If tendril is root, an archive's app runs as another user, who can read and execute its files. Other users cannot,
+// even if an earlier release left the files accessible.
 func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -96,7 +96,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		_, err := r.changes.DeployPath(t.Context(), archive)
 		deployed <- err
 	}()
-	made := func() (versions []string) { // versions whose hook has run, except the first
+	made := func() (versions []string) { // all versions except the first whose hook has run
 		for _, path := range globbed(t, filepath.Join(data, "versions", "*", "*", "made", "file")) {
 			if version := filepath.Dir(filepath.Dir(path)); version != dir && version != old {
 				versions = append(versions, version)

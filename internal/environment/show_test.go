@@ -49,7 +49,8 @@ func writeCertificate(t *testing.T, dir string) (cert, key string) {
 	return cert, key
 }
 
-// This works with and without TLS and after a renewed certificate. The instance file is removed with the environment.
+// Commands reach the console with and without TLS and after a certificate renewal. The instance file is removed when
+// the environment stops.
 func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"} {
@@ -101,7 +102,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	}
 }
 
-// The bound address counts.
+// Only the bound address decides whether the console is local.
 func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {
@@ -121,7 +122,7 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	l.Close()
 }
 
-// The query may contain a secret, and status, metrics and log lines have many readers.
+// The query may contain a secret, and many people can read status, metrics and logs.
 func TestQueryOfThePathIsNotShown(t *testing.T) {
 	t.Parallel()
 	paths := make(chan string, 1)

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals between readings of the load. A group's figures change only once a minute.
+// Intervals between readings of the load. A group's metrics change only once a minute.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
@@ -33,11 +33,11 @@ type sizing struct {
 	cron     *schedule
 	members  *members
 
-	inFlight    delivery.Tracker // empty unless messages in flight need protection
+	inFlight    delivery.Tracker // does nothing unless messages in flight need protection
 	loop        *autoscale.Loop
-	fleet       *fleet.Fleet // nil for a standalone instance
+	fleet       *fleet.Fleet // nil for an instance outside a fleet
 	target      string       // Settings.ScaleTarget, or the target chosen for auto
-	left        string       // why scaling is off despite the settings; may be ""
+	left        string       // reason why scaling is off although the settings enable it; may be ""
 	fleetTiming fleet.Timing
 	protection  protection
 	decided     func(autoscale.Decided)
@@ -45,7 +45,7 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet runs late, since the group may terminate this instance once the fleet is closed.
+// closeFleet makes shutdown close the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the instance group", func(ctx context.Context) error {
@@ -58,8 +58,7 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// openFleet opens the connections of a fleet. The leader of the periodic tasks also leads the fleet if there is a
-// registry.
+// openFleet connects to the fleet's services. With a registry, the leader of the periodic tasks also leads the fleet.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -104,7 +103,7 @@ func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// protectTask protects an Amazon ECS task from scale-in and deployments while long work runs, until the drain ends.
+// protectTask protects an Amazon ECS task from scale-in and deployments during long deliveries, until the drain ends.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -118,7 +117,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling stops first during shutdown, so that nothing grows or shrinks during a drain.
+// runScaling starts scaling. Shutdown stops it first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop, err := s.newLoop(run)
@@ -132,7 +131,7 @@ func (s *sizing) runScaling(context.Context) error {
 
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if s.target == config.ScaleProcesses { // a second process starting at the same time could take the first one's port
+		if s.target == config.ScaleProcesses { // a second process starting now could take the first one's port
 			select {
 			case <-s.life.ready:
 			case <-run.Done():
@@ -145,7 +144,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop creates the scaling loop. Without a target it computes a recommendation for an external scaler.
+// newLoop creates the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -172,7 +171,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	case isService:
 		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
 	default:
-		opts.Events.Decided = func(d autoscale.Decided) { // debug, since readers query it
+		opts.Events.Decided = func(d autoscale.Decided) { // at debug level, because scalers query it anyway
 			log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
 		}
 	}
@@ -192,12 +191,12 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	return autoscale.New(load, target, opts)
 }
 
-// maxReplicas returns the largest number of replicas that can all have a delivery.
+// maxReplicas returns the maximum number of replicas. More could not all have a delivery at once.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy returns the configured policy. The policy represents an explicit 0 as a negative value.
+// scalePolicy returns the configured policy. In a policy, a negative value means an explicit 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
@@ -218,7 +217,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// loadIntervalOf returns the time between two readings, at least two per period.
+// loadIntervalOf returns the interval between two readings. A period of the policy has at least two.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -226,7 +225,7 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge measures the load for up to most replicas of the app on this machine.
+// replicaGauge returns a gauge that measures the load of up to most replicas on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
@@ -271,7 +270,7 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale answers an external scaler.
+// scale returns the answer for an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
@@ -307,7 +306,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn returns why the group keeps its size against this instance's wish, or "".
+// heldScaleIn returns why the group does not shrink although this leader wants it to, or "".
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -351,7 +350,7 @@ func known(r autoscale.Reading) *float64 {
 type protection struct{ state atomic.Int32 }
 
 const (
-	notProtected = iota + 1 // 0 means that nothing could terminate the instance
+	notProtected = iota + 1 // 0 means that the instance needs no protection
 	protected
 )
 
@@ -363,7 +362,7 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// text returns the value of [api.Scaling].Protection.
+// text returns the state as a value of [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

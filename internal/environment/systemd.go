@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// systemMargin is added to the drain and twice the app's grace, since a deployment stops its replicas first.
+	// systemMargin is added to the drain time and twice the app's grace period, since a deployment in progress stops
+	// its replicas first.
 	systemMargin  = 30 * time.Second
-	extensionStep = time.Minute      // extension requested at a time if the app has no readiness limit
-	extendEvery   = 10 * time.Second // while the app is prepared, well within the last extension
+	extensionStep = time.Minute      // each extension if the app has no readiness timeout
+	extendEvery   = 10 * time.Second // how often to extend during startup; well below extensionStep
 )
 
 // serviceManager reports startup, status and shutdown to systemd.
@@ -41,8 +42,8 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// await reports whether a channel was closed before the shutdown. Meanwhile it requests more time in each interval,
-// if not 0.
+// await waits for a channel and reports whether it was closed before shutdown. While waiting, it requests more time
+// from systemd once per interval, unless interval is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -62,7 +63,7 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart keeps requesting time from systemd while the first start's hooks and builds run. Earlier steps have
+// extendStart keeps requesting time from systemd while hooks and builds of the first start run. Earlier steps get
 // only the unit's TimeoutStartSec, so that an unresponsive endpoint cannot delay startup forever.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
@@ -71,17 +72,17 @@ func (s *serviceManager) extendStart(running context.Context) {
 	s.systemd.Status("preparing the app")
 	if !s.life.running() {
 		s.extendForApp()
-		s.await(running, s.life.started, extendEvery) // then run takes over
+		s.await(running, s.life.started, extendEvery) // run extends the start from here on
 	}
 }
 
-// run reports to systemd that the service is up once the app is ready, then its status and that it is alive.
+// run tells systemd that the service is up once the app is ready. It then reports status and watchdog signals.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")
 		s.extendForApp()
 		interval := time.Duration(0)
-		if s.settings.now().AppReadyTimeout == 0 { // no limit
+		if s.settings.now().AppReadyTimeout == 0 { // the app has no readiness timeout
 			interval = extensionStep
 		}
 		if !s.await(running, s.life.ready, interval) {
@@ -95,10 +96,10 @@ func (s *serviceManager) run(running context.Context) {
 	})
 }
 
-// reloading reports the start of a reload to systemd, and over its end.
+// reloading tells systemd that a reload has started. The returned function reports its end.
 func (s *serviceManager) reloading() (over func()) {
 	if s.life.stopping() || s.opts.HasApp() && !isClosed(s.life.ready) {
-		return func() {} // the service is not up yet and reports that itself
+		return func() {} // the service is not up yet, and startup reports that
 	}
 	s.systemd.Reloading()
 	return func() {

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver moves the data directory that older versions shared between a user's environments into this environment's
-// own, if one of its queues is in it.
+// takeOver handles the data directory that older versions shared between all environments of a user. If it holds one
+// of this environment's queues, takeOver moves it to the environment's own directory.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -28,7 +28,7 @@ func (q *queues) takeOver(context.Context) error {
 
 	shared := &config.Settings{DataDir: state}
 	d, err := OpenDataDirectory(shared)
-	if errors.Is(err, ErrConflict) { // an environment is still running there and keeps it
+	if errors.Is(err, ErrConflict) { // another environment is running on it and keeps it
 		return nil
 	}
 	if err != nil {
@@ -51,8 +51,7 @@ func (q *queues) takeOver(context.Context) error {
 	return nil
 }
 
-// moveData moves an environment's files. The database is last, so that an interrupted move is repeated at the next
-// start.
+// moveData moves an environment's files. The database moves last, so that the next start repeats an interrupted move.
 func moveData(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {
@@ -65,7 +64,7 @@ func moveData(from, to string) error {
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return errors.New("the database was not closed cleanly")
 	}
-	// It identifies the database in this directory. The next start creates one in the other.
+	// This file identifies the database in its directory. The next start creates one in the new directory.
 	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -27,13 +27,14 @@ import (
 type target struct {
 	queue     *workQueue
 	deliverer worker.Deliverer
-	// name is the name at startup, used by metrics. base is the part before the path for an app over HTTP.
+	// name is the target's name at startup, used in metrics. For an app over HTTP, base is its address without the
+	// path.
 	name, base string
-	isOwnApp   bool   // the replicas run here
-	renew      func() // applies the current settings to new deliveries; nil if none matter
+	isOwnApp   bool   // the target is an app whose replicas run here
+	renew      func() // applies the current settings to new deliveries; nil if no settings affect them
 	probe      func(context.Context) error
-	checked    bool   // probe is a health check rather than a bare connection
-	close      func() // drops the connections
+	checked    bool   // probe sends a health check instead of only connecting
+	close      func() // closes the connections
 }
 
 func (t *target) current() string {
@@ -43,7 +44,7 @@ func (t *target) current() string {
 	return t.base + pathWithoutQuery(t.queue.settings().HTTPPath)
 }
 
-// await waits until the target responds, and returns false if ctx is done first. It logs each new reason once.
+// await waits until the target responds. It returns false if ctx is done first. It logs each distinct reason once.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -74,7 +75,7 @@ type targetOpener struct {
 	tracker   *delivery.Tracker // nil if deliveries in flight are not tracked
 	known     delivery.Registry // nil if every message is trusted
 	account   func() delivery.RunAccount
-	payloads  *envelope.Opener // nil without buckets
+	payloads  *envelope.Opener // nil unless payload buckets are configured
 	functions delivery.Functions
 }
 
@@ -87,7 +88,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 	opts := t.opts.aws()
 	s3, err := aws.OpenS3(ctx, opts)
 	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = s.Region // the region in the queue's URL
+		opts.Region = s.Region // use the region of the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
@@ -127,7 +128,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// openApp opens connections to an app, or the balancer of the app run here.
+// openApp opens connections to an external app, or uses the balancer of the app that runs here.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -181,7 +182,7 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP returns a client for an address. All clients of the queue share onOutcomeIgnored, so that each problem is
+// openHTTP returns a client for an address. All clients of a queue share onOutcomeIgnored, so that each problem is
 // logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
@@ -206,7 +207,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// recorder records requests while a console user has recording on.
+// recorder records requests while a console user has recording turned on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {
@@ -281,7 +282,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
 	q, set := to.queue, to.queue.settings()
 	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
-		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own limit
+		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own timeout
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
@@ -291,9 +292,10 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	timeout, err := function.FunctionTimeout(ctx) // may need an extra permission
+	timeout, err := function.FunctionTimeout(ctx) // may require an extra permission
 	if err != nil {
-		// Only a missing function fails the startup. Other problems may pass, and the worker waits for that.
+		// Only a missing function makes startup fail. Other problems may be temporary, and the worker waits for the
+		// function.
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			function.Close()
 			return fmt.Errorf("%w: queue %s: %w; use another one with --function or --region", ErrTarget, q.name, err)
@@ -318,7 +320,7 @@ func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) err
 	return t.invokeBy(to, opts, f)
 }
 
-// invokeBy converts a queue's messages to events for a function.
+// invokeBy makes the target deliver a queue's messages as events to a function.
 func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deliver.Invoker) error {
 	function, err := deliver.NewLambda(invoker, to.queue.arn)
 	if err != nil {

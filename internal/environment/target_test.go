@@ -15,7 +15,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// openDelivery opens the delivery of one queue. change may modify the queue's settings.
+// openDelivery opens the target of one queue. change may modify the queue's settings.
 func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
 	set := e.settings.now().Queues[0]
@@ -34,13 +34,13 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 	return to.deliverer
 }
 
-// queueWith returns a queue with the first of these queue settings.
+// queueWith returns a queue that uses the first of the given queue settings.
 func queueWith(all config.Settings, queues ...config.QueueSettings) *workQueue {
 	all.Queues = queues
 	return &workQueue{inForce: newSettings(&config.Config{Settings: all})}
 }
 
-// unstarted returns an environment for command-line flags without starting it.
+// unstarted returns an environment with command-line flags. It does not start it.
 func unstarted(t *testing.T, flags map[string]string) *Environment {
 	t.Helper()
 	flags["data-dir"] = t.TempDir()
@@ -53,7 +53,7 @@ func unstarted(t *testing.T, flags map[string]string) *Environment {
 	return e
 }
 
-// The supervisor checks the app run here, and AWS Lambda functions are not probed.
+// The supervisor checks an app that runs here. AWS Lambda functions are not probed.
 func TestIdleProbes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestIdleProbes(t *testing.T) {
 	}
 }
 
-// The health check covers the common target of all queues. A queue's own target is probed directly.
+// The configured health check applies to the target that the queues share. A queue's own target is probed without it.
 func TestProbeOfATarget(t *testing.T) {
 	t.Parallel()
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

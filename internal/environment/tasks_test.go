@@ -19,12 +19,12 @@ import (
 	"tendril/internal/registry"
 )
 
-// skewed is a clock that tests can advance.
+// skewed is a clock that a test can advance.
 type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// toNextMinute advances the clock to a second after the next full minute.
+// toNextMinute advances the clock to one second past the next full minute.
 func (s *skewed) toNextMinute() {
 	now := s.now()
 	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
@@ -39,7 +39,7 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
-// Health, doctor and the task list report both.
+// Health, doctor and the task list report both failing and paused tasks.
 func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -87,8 +87,8 @@ cron:
 	}
 }
 
-// While the message of a task's last run is still queued, the next run is skipped if the task says so. Other tasks
-// are unaffected.
+// A task that must not overlap skips a run while the message of its last run is still queued. Other tasks are
+// unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -125,7 +125,7 @@ cron:
 	}
 }
 
-// A run in progress on another instance is unfinished too. On Amazon SQS the registry knows.
+// A run in progress on another instance counts as unfinished too. On Amazon SQS, the registry records it.
 func TestOverlapOfInstances(t *testing.T) {
 	_, queueURL := onlyInstancePlace(t)
 	var clock skewed
@@ -140,7 +140,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	works := run(t, flags, nil)
 	clock.toNextMinute()
 	eventually(t, "the delivery of the first run", func() bool { return works.work.all[0].status().InWork == 1 })
-	// next returns the result of the next run. The clock must wait for it, or runs would be missed.
+	// next returns the result of the next run. The clock waits for the result, because it would otherwise skip runs.
 	next := func() (reason string) {
 		var last time.Time
 		if runs := leads.cron.tasks.History("patient"); len(runs) > 0 {
@@ -157,7 +157,7 @@ func TestOverlapOfInstances(t *testing.T) {
 		})
 		return reason
 	}
-	// A short run would not be reported, so it takes a moment.
+	// The run must take a while to be reported.
 	eventually(t, "a run that is left out", func() bool { return next() == string(periodic.ReasonOverlap) })
 	release()
 	eventually(t, "a run after the end", func() bool { return next() == "" })
@@ -168,7 +168,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	}
 }
 
-// A task whose own queue did not exist at startup uses the first queue, and the status explains it.
+// A task whose own queue did not exist at startup uses the first queue. The status explains it.
 func TestTaskWithoutItsQueueUsesTheFirstOne(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)
@@ -202,7 +202,7 @@ cron:
 	}
 }
 
-// An instance without tasks accepts scheduled runs of instances that have some.
+// An instance without tasks accepts scheduled runs from instances that have tasks.
 func TestTrustWithoutTasks(t *testing.T) {
 	localKeys(t)
 	seen := make(chan string, 1)
@@ -234,7 +234,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// onlyInstancePlace creates a queue jobs on moto and a registry table.
+// onlyInstancePlace creates a queue named jobs on moto, and a registry table.
 func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)
@@ -249,8 +249,8 @@ func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	return table, makeQueue(t, c, 0)
 }
 
-// An instance declared the only one enqueues its tasks even if a table is configured and contains no lease. After a
-// restart it does not enqueue them again.
+// An instance declared the only one enqueues its tasks even if the configured table contains no lease. After a
+// restart, it does not enqueue the same runs again.
 func TestOnlyInstanceWithATable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -259,8 +259,8 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
 	seen := map[string]int{}
-	// An earlier process accounted for each task up to three minutes ago. The second start's account proves that it
-	// uses the table.
+	// An earlier process recorded each task's runs up to three minutes ago. That the second start continues from this
+	// record proves that it uses the table.
 	for _, task := range []string{"audit", "mail"} {
 		if _, err := runs.Since(t.Context(), 0,
 			map[string]registry.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
@@ -294,7 +294,8 @@ func countEnqueued(r *running, task string) int {
 	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
 }
 
-// --registry-create sets it on an existing table too; otherwise its absence is reported, with a remedy.
+// The flag --registry-create enables time to live on an existing table too. Without the flag, a warning with a remedy
+// reports that it is off.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")
@@ -324,7 +325,7 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	}
 }
 
-// Runs due by a schedule that was not in effect at the time are not caught up.
+// Runs due by a schedule that was not in effect at that time are not caught up.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")

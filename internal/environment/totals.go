@@ -9,7 +9,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// totals are the counts of one run, reported in its last event and log line.
+// totals counts the messages of one run. The run's last event and last log line report them.
 type totals struct {
 	opts   *Options
 	life   *lifecycle
@@ -18,7 +18,7 @@ type totals struct {
 
 	began  time.Time
 	before broker.Ledger // sum over embedded queues at startup
-	final  []total       // counts after the workers stopped; nil before
+	final  []total       // counts once the workers have stopped; nil before
 	reason string
 }
 
@@ -40,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count returns the known totals. Workers provide received, done, failed and returned messages, embedded queues
-// dead-lettered and queued ones. Without a worker, done comes from the queues.
+// count returns the totals known so far. The workers' counters give received, done, failed and returned messages; the
+// embedded queues' give dead-lettered and queued ones. Without a worker, the queues also give done messages.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {
@@ -74,8 +74,8 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued counts the messages in the queues with a worker, or returns live if there are none. It is unknown if a queue
-// is on Amazon SQS.
+// queued counts the messages in the queues with a worker. Without workers, it returns live. The count is unknown if a
+// queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -98,7 +98,7 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// reportStopped writes the last log line, unless startup failed.
+// reportStopped logs the last line of the run, unless startup failed.
 func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 {
 		return

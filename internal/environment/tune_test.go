@@ -9,8 +9,8 @@ import (
 	"tendril/internal/config"
 )
 
-// A change of http-connections is announced as pending, and does wait, if something was built for the number at
-// startup.
+// A changed http-connections is reported as pending, and does not take effect before the next start, if its value
+// determined a size at startup.
 func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

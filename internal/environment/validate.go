@@ -23,7 +23,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Validate returns every problem that would prevent startup and can be detected without creating or querying
+// Validate returns every problem that would prevent startup, as far as they can be found without creating or querying
 // anything.
 func (o *Options) Validate() error {
 	if o.QueuesOnly {
@@ -40,7 +40,7 @@ func (o *Options) Validate() error {
 	return errors.Join(append(problems, o.validateTasks())...)
 }
 
-// ProbePorts returns an error that wraps [ErrConflict] if an address to listen on is in use, or if two are the same.
+// ProbePorts returns an error that wraps [ErrConflict] if an address to listen on is in use or configured twice.
 func (o *Options) ProbePorts() error {
 	s := &o.Config.Settings
 	var problems []error
@@ -187,7 +187,7 @@ func creatable(option, dir string) error {
 			err = syscall.Access(at, writeAndSearch)
 		}
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // without the path, which is already in the message
+			err = wrong.Err // drop the path, which the message already contains
 		}
 		if err != nil {
 			return fmt.Errorf("cannot use %s %s: %s: %w; choose a writable folder with --%s", option, dir,

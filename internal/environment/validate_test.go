@@ -18,7 +18,7 @@ func TestPIDFileInAMissingFolderIsRefused(t *testing.T) {
 	}
 }
 
-// A FIFO has no process at its other end, and a device must not be replaced.
+// A FIFO might have no reader, and a device must not be replaced.
 func TestPIDFileIsARegularFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

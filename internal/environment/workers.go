@@ -16,7 +16,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// negativeIfZero turns an explicit 0 into -1 for packages in which 0 means the default.
+// negativeIfZero converts 0 to -1, for packages in which 0 means the default.
 func negativeIfZero(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -31,7 +31,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	}
 
 	lines := make([]*pipeline, len(p.queues.all))
-	limiters := map[string]*limit.Limiter{} // by target
+	limiters := map[string]*limit.Limiter{} // keyed by target
 	for _, w := range p.queues.joiningOrder() {
 		to, err := p.targets.open(ctx, w)
 		if err != nil {
@@ -53,7 +53,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	return nil
 }
 
-// Both kinds of queues support dead-lettering on request.
+// Both kinds of queues can dead-letter a message on request.
 var (
 	_ worker.DeadLetterer = (*aws.DeadLetters)(nil)
 	_ worker.DeadLetterer = (*broker.Queue)(nil)
@@ -71,8 +71,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
-	// Keeps the event of a batch below Lambda's limit of 6 MiB, unless the JSON takes more than two bytes per byte of
-	// body.
+	// Keeps a batch's event below Lambda's limit of 6 MiB, as long as each body byte takes at most two bytes of JSON.
 	const maxBatchBytes = 5 << 19
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
@@ -88,7 +87,7 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 		Pool:  p.pool, Weight: set.Weight, MaxWait: set.MaxWait,
 	}
 	if w.embedded && !p.opts.Config.IsSet("delete-linger") {
-		opts.DeleteLinger = -1 // only calls to Amazon cost money; without lingering, fewer messages are redelivered after a crash
+		opts.DeleteLinger = -1 // calls are free here, and deleting at once avoids redeliveries after a crash
 	}
 	if held := sharesOf(p.opts.Memory).held; held > 0 {
 		opts.HeldBytes = max(held/len(p.queues.all), 1)
@@ -109,7 +108,7 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers runs the workers until shutdown, which drains them. They stop before the app, which deliveries need.
+// runWorkers runs the workers until shutdown drains them. They stop before the app, which their deliveries need.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
@@ -141,8 +140,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	return nil
 }
 
-// openTogether waits until each external target accepts messages and then opens the gates of all its pipelines at
-// once, so that a queue of low weight does not get all capacity for a moment.
+// openTogether waits until an external target accepts messages, and then opens the gates of all its pipelines at
+// once. Otherwise a queue of low weight could briefly take all capacity.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

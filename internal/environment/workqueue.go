@@ -17,11 +17,11 @@ type workQueue struct {
 	name, url, arn string
 	dead           string // dead-letter queue; may be ""
 	fifo           bool
-	embedded       bool // otherwise on Amazon SQS
+	embedded       bool // false for a queue on Amazon SQS
 	forTask        bool // opened for a periodic task
 
 	inForce *settings
-	index   int // of its settings
+	index   int // index of the queue's settings
 }
 
 // settings returns the queue's current settings, which must not be modified.
@@ -32,14 +32,15 @@ func (w *workQueue) targetKey() string {
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// How long a target must be idle before it is probed. Some servers log each bare connection.
+// How long a target must be idle before it is probed. It is longer for bare connections, because some servers log
+// each of them.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle returns how long the target must be idle before the worker probes it, or 0 for never. The supervisor
-// checks the app run here, and probing an AWS Lambda function would cost an invocation.
+// probeIdle returns how long the target must be idle before the worker probes it, or 0 to disable probes. The
+// supervisor checks an app that runs here, and probing an AWS Lambda function would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
@@ -50,8 +51,8 @@ func (w *workQueue) probeIdle(checked bool) time.Duration {
 	return connectIdle
 }
 
-// filter selects the messages to deliver; nil means all. It examines the message inside an SNS envelope. Scheduled
-// runs are always delivered, since they have no content.
+// filter returns a function that selects the messages to deliver, or nil for all. For a message in an SNS envelope,
+// it examines the inner message. Scheduled runs are always delivered, because they have no content.
 func (w *workQueue) filter() func(*queue.Message) bool {
 	set := w.settings()
 	if set.Filter == "" {
@@ -59,7 +60,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 	patterns, err := filter.Parse(set.Filter)
 	if err != nil {
-		return nil // validated when the settings were read
+		return nil // already validated with the settings
 	}
 	return func(m *queue.Message) bool {
 		if queue.ParseRun(m) != nil {
@@ -73,7 +74,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 }
 
-// pathWithoutQuery drops the query, which may contain a secret.
+// pathWithoutQuery removes a path's query, which may contain a secret.
 func pathWithoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path

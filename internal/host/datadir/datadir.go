@@ -12,18 +12,18 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// ErrUnsafe means that another user controls, or can control, the contents of the data directory.
+// ErrUnsafe means that another user controls the contents of the data directory or could change them.
 var ErrUnsafe = errors.New("unsafe data directory")
 
 const environments = "environments"
 
-// Of returns the data directory of an environment, or the parent of all of them for "".
+// Of returns an environment's data directory. If environment is "", it returns the parent of all data directories.
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
-// Make creates the data directory with mode 0700. The error wraps [ErrUnsafe] if another user owns or can write to an
-// existing one. A symbolic link is followed.
+// Make creates the data directory with mode 0700, or checks an existing one. The error wraps [ErrUnsafe] if another
+// user owns or can write to the directory. Make follows a symbolic link.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)
@@ -46,8 +46,8 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens or creates a file of the data directory with mode 0600. It rejects symbolic links and irregular
-// files.
+// OpenFile opens a file in the data directory, or creates it with mode 0600. It rejects symbolic links and anything
+// that is not a regular file.
 func OpenFile(path string) (*os.File, error) {
 	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -67,7 +67,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Replace writes a file atomically. Files in the data directory use mode 0600.
+// Replace replaces a file atomically. Files in the data directory have mode 0600.
 func Replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -83,7 +83,7 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// CheckFile rejects symbolic links and irregular files. A missing file is fine.
+// CheckFile rejects symbolic links and anything that is not a regular file. It accepts a missing file.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -101,10 +101,11 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether others may at most traverse a folder, which means that tendril chose its mode.
+// IsPassage reports whether other users can at most traverse a folder with this mode. Such a mode was set by tendril,
+// not by an administrator.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// LetGroupPass gives a folder to a group, whose members may traverse but not list it.
+// LetGroupPass changes a folder's group and lets the members traverse but not list the folder.
 func LetGroupPass(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
@@ -112,8 +113,8 @@ func LetGroupPass(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// LetThrough lets a group traverse the data directory. If an administrator chose its mode, others may traverse it,
-// but the group stays the same.
+// LetThrough lets a group traverse the data directory. If an administrator chose the directory's mode, LetThrough
+// lets all users traverse it and keeps its group.
 func LetThrough(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -125,7 +126,7 @@ func LetThrough(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity records files by path, to detect later whether open files have been replaced.
+// Identity records which files are at a set of paths, to detect later whether they have been replaced.
 type Identity []identified
 
 type identified struct {
@@ -133,7 +134,7 @@ type identified struct {
 	info fs.FileInfo
 }
 
-// Identify returns the identity of the paths, omitting missing ones.
+// Identify returns the identity of the files at the paths. It omits missing files.
 func Identify(paths ...string) (all Identity) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -143,7 +144,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns an error naming the first path that leads elsewhere now, or nil.
+// Changed returns an error that names the first path with a different file, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

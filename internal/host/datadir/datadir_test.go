@@ -15,7 +15,7 @@ func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode           fs.FileMode
 		uid, gid, self uint32
-		want           string // part of the error
+		want           string // part of the error text
 	}{
 		"private":                         {0o700, 1000, 1000, 1000, ""},
 		"readable":                        {0o755, 1000, 100, 1000, ""},
@@ -65,7 +65,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Symbolic links are rejected whether or not their target exists, and opening a FIFO does not block.
+// Symbolic links are rejected even if their target exists. Opening a FIFO does not block.
 func TestFilesAreRegular(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestDirectoryOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// Readers see the previous or the new content, and no temporary file is left behind.
+// A reader sees either the previous or the new content. No temporary file is left behind.
 func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

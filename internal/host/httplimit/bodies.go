@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	small    = 4 << 10          // size in bytes up to which a body needs no reservation, like the server's own buffer
-	patience = 10 * time.Second // how long a body waits for memory
+	small    = 4 << 10          // largest body in bytes that needs no reservation
+	patience = 10 * time.Second // maximum wait of a body for memory
 )
 
-// Bodies limits the memory held at once by request bodies and by responses that reserve some.
+// Bodies limits the total memory of request bodies, and of responses that reserve memory.
 type Bodies struct {
 	room *semaphore.Weighted
 	most int64
 }
 
-// NewBodies returns a limit of total bytes. most, at most total, is the longest body of one request.
+// NewBodies returns a limit of total bytes. The maximum body of one request is most, which must not exceed total.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{room: semaphore.NewWeighted(total), most: most}
 }
 
-// Handler makes large bodies wait for memory, which they keep until the request ends. Reading a body fails with a
-// [*queue.Error] if that takes too long.
+// Handler makes large bodies wait for memory, which they keep until the request ends. If the wait takes too long,
+// reading the body fails with a [*queue.Error].
 func (b *Bodies) Handler(h http.Handler) http.Handler {
 	return &handler{h, b}
 }
@@ -38,7 +38,7 @@ type handler struct {
 	bodies *Bodies
 }
 
-// ServeHTTP is separate from serveLarge to keep the stack of waiting requests small.
+// ServeHTTP is separate from serveLarge so that waiting requests need little stack.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength >= 0 && r.ContentLength <= small {
 		h.Handler.ServeHTTP(w, r)
@@ -58,17 +58,17 @@ type body struct {
 	io.ReadCloser
 	bodies  *Bodies
 	request *http.Request
-	read    int64 // bytes
-	claimed int64 // bytes, the most it can need; 0 while it is small
+	read    int64 // bytes read so far
+	claimed int64 // reserved bytes, which are the maximum the body can need; 0 while the body is small
 }
 
-// Read reserves all memory once the body turns out not to be small. Two bodies that each held half would block each
-// other.
+// Read reserves all the memory once the body exceeds the small size. Otherwise two bodies that each held half of the
+// memory would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
 	case b.read <= small:
-		p = p[:min(int64(len(p)), small+1-b.read)] // the extra byte reveals a large body
+		p = p[:min(int64(len(p)), small+1-b.read)] // reading the extra byte shows that the body is large
 	default:
 		claim := b.bodies.most
 		if length := b.request.ContentLength; length >= 0 {
@@ -84,7 +84,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Acquire waits for memory, and returns a [*queue.Error] if that takes too long.
+// Acquire waits for memory. If the wait takes too long, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	if b.room.TryAcquire(bytes) {
 		return nil
@@ -98,5 +98,5 @@ func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Release returns memory.
+// Release returns memory that Acquire reserved.
 func (b *Bodies) Release(bytes int64) { b.room.Release(bytes) }

@@ -21,7 +21,7 @@ func request(length int, announced bool) *http.Request {
 	return r
 }
 
-// post passes a request to a handler that reads its body and then blocks until leave is closed.
+// post passes a request to a handler that reads the body and then blocks until leave is closed.
 func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err error) {
 	b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var data []byte
@@ -32,7 +32,7 @@ func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err erro
 	return read, err
 }
 
-// Small bodies do not wait, and waiting ones continue as soon as memory is free.
+// Small bodies do not wait for memory. Waiting bodies continue as soon as memory is free.
 func TestLargeBodiesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	now := make(chan struct{})
@@ -62,7 +62,7 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 	}
 }
 
-// The rejected body does not keep memory from others.
+// A rejected body does not keep memory from other bodies.
 func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	})
 }
 
-// A body of unknown length reserves the maximum.
+// A body of unknown length reserves the maximum length.
 func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})

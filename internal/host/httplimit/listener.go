@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// grace is how long a connection must be idle before it can be closed. Until then the client is about to send its
-// next request.
+// grace is how long a connection must be idle before it can be closed. A connection idle for less time may be about
+// to send its next request.
 const grace = 100 * time.Millisecond
 
-// Limits are the limits of one server.
+// Limits are the limits of an HTTP server.
 type Limits struct {
-	// Connections is the maximum number of connections. A remote machine may hold half of them.
+	// Connections is the maximum number of connections. A single remote address may use half of them.
 	Connections int
-	// Bodies limits the memory of request bodies. It is nil if the server does so itself.
+	// Bodies limits the memory of request bodies. It is nil if the server limits them itself.
 	Bodies *Bodies
-	// Anonymous reports whether a request's headers lack valid credentials. It is nil if callers need none.
+	// Anonymous reports whether a request's headers lack valid credentials. It is nil if no credentials are required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is exempt from the limit on anonymous requests.
+	// Probe reports whether a request is a probe, which the limit on anonymous requests does not cover.
 	Probe func(*http.Request) bool
-	// Full is called when there is no room for a new connection. It may be nil.
+	// Full is called when a new connection exceeds the limit. It may be nil.
 	Full func()
 }
 
@@ -35,24 +35,24 @@ type listener struct {
 	limits   Limits
 	requests http.Handler
 
-	anonymous atomic.Int64 // anonymous requests in progress
-	waiting   atomic.Bool  // a new connection is waiting for room
+	anonymous atomic.Int64 // number of anonymous requests in progress
+	waiting   atomic.Bool  // a new connection is waiting until it may be served
 
 	closed  context.Context
 	end     context.CancelFunc
-	changed chan struct{} // holds a token after a connection became idle or ended
+	changed chan struct{} // receives a token when a connection becomes idle or ends
 
 	mu    sync.Mutex
 	conns map[net.Conn]*connection
-	idle  list.List          // of *connection, longest idle first
-	peers map[netip.Addr]int // connections per remote machine
+	idle  list.List          // elements are *connection; longest idle first
+	peers map[netip.Addr]int // number of connections by remote address
 }
 
 type connection struct {
 	net.Conn
-	element *list.Element // in idle; nil while a request is in progress
-	since   time.Time     // start of the idle period
-	givenUp atomic.Bool   // closed for another connection; further requests are not answered
+	element *list.Element // element in idle; nil while a request is in progress
+	since   time.Time     // when the connection became idle
+	givenUp atomic.Bool   // closed to make room for another connection; further requests get no response
 }
 
 type connectionKey struct{}
@@ -83,7 +83,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until there is room for the next connection. It closes connections of machines that use their whole
+// Accept waits until the next connection may be served. It closes connections from an address that has used up its
 // share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
@@ -101,8 +101,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// awaitRoom waits for room, initially for the given time, and returns false if the listener is closed. Meanwhile
-// responses ask clients to close, so that no connection is closed while its next request is in transit.
+// awaitRoom waits until a new connection may be served; wait is how long to wait at first. It returns false if the
+// listener is closed. While it waits, responses ask clients to close their connections, so that none is closed with a
+// request in transit.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -122,8 +123,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom reports whether another connection may be served, closing the longest idle one if necessary. Otherwise it
-// returns how long to wait for the oldest idle connection.
+// makeRoom reports whether another connection may be served. If necessary, it closes the longest idle one. If none
+// has been idle long enough, it returns how long to wait for the longest idle one.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -146,7 +147,8 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomForPeer does the same for the connection's machine. The local machine has no limit of its own.
+// makeRoomForPeer is like makeRoom, but for the limit on connections from one address. Local addresses have no such
+// limit.
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -176,7 +178,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp removes an idle connection, which the caller then closes. The caller holds the lock.
+// giveUp removes an idle connection. The caller holds the lock and then closes the connection.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -191,12 +193,12 @@ func (l *listener) forget(c *connection) {
 
 func end(conn net.Conn) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
-		conn = encrypted.NetConn() // Close of a TLS connection may wait for the client
+		conn = encrypted.NetConn() // closing a TLS connection may wait for the client
 	}
 	conn.Close()
 }
 
-// count requires the lock.
+// count adds more to the number of connections from conn's remote address. The caller holds the lock.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {
@@ -226,8 +228,8 @@ func (l *listener) add(conn net.Conn) *connection {
 	return c
 }
 
-// track follows the state of connections. The server calls it before the handler, so from then on a connection is
-// either in use or already given up.
+// track follows the state of connections. The server calls it before the handler, so that a connection is either in
+// use or already given up when the handler runs.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +256,7 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close also ends an Accept that is waiting for room.
+// Close closes the listener. It also ends an Accept that is waiting.
 func (l *listener) Close() error {
 	l.end()
 	return l.Listener.Close()

@@ -23,7 +23,7 @@ type limited struct {
 	listener *listener
 	full     atomic.Int64
 	entered  chan struct{} // receives a value when a request to /wait starts
-	leave    chan struct{} // ends every /wait
+	leave    chan struct{} // once closed, requests to /wait end
 }
 
 func newLimited(t *testing.T, most int, encrypted bool) *limited {
@@ -43,7 +43,7 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: certificates})
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	// The test server sets its own ConnState, which calls the existing one.
+	// The test server sets its own ConnState, which also calls the one set before.
 	s.Listener = Listen(s.Config, s.Listener, Limits{Connections: most, Full: func() { s.full.Add(1) }})
 	s.listener = s.Listener.(*listener)
 	s.Start()
@@ -88,7 +88,7 @@ func (s *limited) answer(conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// A new connection is served however many idle ones there are; the oldest are closed for it.
+// A new connection is served even if idle connections reach the limit. The longest idle one is closed for it.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -123,7 +123,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// A new connection waits for requests in progress.
+// A new connection waits while all others have requests in progress.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 2, false)
@@ -142,7 +142,7 @@ func TestRequestsAreNotCutOff(t *testing.T) {
 	}
 }
 
-// A full server can still be stopped.
+// A server can be stopped while it has the maximum number of connections.
 func TestCloseEndsAWaitForRoom(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
@@ -150,7 +150,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	s.send(busy, "/wait")
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // accepted and waiting
+	for s.full.Load() == 0 { // until the connection is accepted and waiting
 		if _, err := late.Write([]byte{'G'}); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,8 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// The connection is closed for a new one just as its request arrives, so the client resends the request.
+// A connection is closed for a new one just as its request arrives. The request is not served, because the client
+// resends it.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool
@@ -179,11 +180,11 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	s := &limited{Server: &httptest.Server{Listener: Listen(server, tcp, Limits{Connections: 1})}, t: t}
 	track, arrived, ended := server.ConnState, make(chan struct{}), make(chan struct{})
 	goOn := make(chan struct{})
-	var late atomic.Value // the closed net.Conn
+	var late atomic.Value // the net.Conn that is closed
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the request has been read, but the listener does not know yet
+			<-goOn // the request has been read, but the listener does not know that yet
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {
@@ -211,17 +212,17 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-// Clients must not send their next request on a closed connection, and a new connection gets time for its first
-// request.
+// Clients must not send another request on a connection that is being closed. A new connection gets time for its
+// first request.
 func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
 	busy := s.dial(false)
 	s.send(busy, "/wait")
-	s.send(busy, "/") // starts while another one waits
+	s.send(busy, "/") // starts while another connection waits
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // accepted and waiting
+	for s.full.Load() == 0 { // until the connection is accepted and waiting
 		runtime.Gosched()
 	}
 	close(s.leave)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// foreign is a connection that claims to come from another machine.
+// foreign is a connection with the remote address of another machine.
 type foreign struct {
 	net.Conn
 	from net.IP
@@ -33,7 +33,8 @@ func (l foreignListener) Accept() (net.Conn, error) {
 	return &foreign{conn, <-l.from}, nil
 }
 
-// A machine with endless requests gets half of the connections. Its further ones are closed while others are served.
+// A remote address with endless requests gets half of the connections. Further connections from it are closed while
+// others are served.
 func TestOneMachineLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 10), make(chan struct{})

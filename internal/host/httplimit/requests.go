@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// discardTime is how long an unread body is accepted after the response, for clients that send everything first.
+// discardTime is how long the server keeps reading an unread body after the response, for clients that send the whole
+// body first.
 const discardTime = time.Second
 
-// ServeHTTP drops requests on connections that were given up, since their clients resend them.
+// ServeHTTP drops requests on connections that were given up. Clients resend them on a new connection.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.givenUp.Load() {
 		panic(http.ErrAbortHandler)
@@ -23,8 +24,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.requests.ServeHTTP(w, r)
 }
 
-// serveAnonymous answers a request without valid credentials, ignoring its body. Few are served at once, to keep
-// connections for probes and known callers.
+// serveAnonymous responds to a request without valid credentials and ignores its body. It serves few at once, so that
+// connections remain for probes and known callers.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -37,10 +38,10 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 				http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { _ = rc.Flush() }() // a client that does not read counts toward the limit meanwhile
+		defer func() { _ = rc.Flush() }() // the request counts toward the limit until the client has read the response
 	}
 
-	bodiless := r.WithContext(r.Context()) // the server discards the original's body
+	bodiless := r.WithContext(r.Context()) // the server discards the body of the original request
 	bodiless.Body, bodiless.ContentLength = http.NoBody, 0
 	l.requests.ServeHTTP(w, bodiless)
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newGuarded starts a server whose callers need the header Key. Requests to /wait block until the test ends, and
-// /read echoes the body.
+// newGuarded starts a server that requires the header Key. Requests to /wait block until the test ends. Requests to
+// /read return their body.
 func newGuarded(t *testing.T, connections int) (open func(request string) net.Conn, entered chan string) {
 	t.Helper()
 	entered, leave := make(chan string, 100), make(chan struct{})
@@ -59,7 +59,7 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// Probes and callers with credentials are answered however many anonymous requests wait.
+// Probes and callers with credentials get responses, however many anonymous requests are waiting.
 func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 32)
@@ -83,7 +83,8 @@ func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// They are answered before their bodies arrive, and their connections end even if the bodies never do.
+// Anonymous requests get their response before their body arrives. Their connections end even if the body never
+// arrives.
 func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 8)
@@ -91,7 +92,7 @@ func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	if <-entered; <-entered != "0 <nil>" {
 		t.Error("the handler got a body")
 	}
-	answer, err := io.ReadAll(conn) // until the connection is closed
+	answer, err := io.ReadAll(conn) // reads until the connection is closed
 	if err != nil || len(answer) == 0 {
 		t.Errorf("answered %q, %v", answer, err)
 	}

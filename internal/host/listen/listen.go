@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// ErrInUse means that another process is listening there.
+// ErrInUse means that another process is listening at the address.
 var ErrInUse = errors.New("is in use")
 
 // ErrReachable means that an address meant to be local can be reached from other machines.
 var ErrReachable = errors.New("not a local address")
 
-// TCP listens on an address. With localOnly it returns [ErrReachable] if other machines can reach the bound address.
+// TCP listens on an address. With localOnly, it returns [ErrReachable] if other machines can reach that address.
 func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -37,13 +37,13 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Address returns the bound address of a TCP listener.
+// Address returns the address on which a TCP listener listens.
 func Address(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 }
 
-// Local returns the address at which this machine reaches a TCP listener.
+// Local returns an address at which local processes can reach a TCP listener.
 func Local(l net.Listener) string {
 	bound := Address(l)
 	if bound.Addr().IsUnspecified() {
@@ -52,14 +52,15 @@ func Local(l net.Listener) string {
 	return bound.String()
 }
 
-// Unix creates a socket for its owner and the group of its folder. It replaces a stale socket and returns [ErrInUse]
-// for one that is being served. The socket gets its name after its permissions are set.
+// Unix creates a socket that its owner and its folder's group can use. It replaces a stale socket, and returns
+// [ErrInUse] if a process is serving the socket. It sets the permissions before it gives the socket its final name.
 func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 
-	// The temporary name is shorter, so creating it would not detect that the final path is too long to connect to.
+	// The temporary name is shorter than the final one, so creating the socket succeeds even if the final path is too
+	// long for clients.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fail(fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most))
 	}

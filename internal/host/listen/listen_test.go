@@ -68,7 +68,7 @@ func TestFilesAreNotReplaced(t *testing.T) {
 	}
 }
 
-// Connections to either listener are accepted, and closing closes both and ends the wait.
+// A merged listener accepts connections to either address. Close closes both listeners and ends Accept.
 func TestMergedListeners(t *testing.T) {
 	t.Parallel()
 	first, err := TCP("127.0.0.1:0", true)
@@ -147,7 +147,7 @@ func TestAddressAtWhichThisMachineReachesAListener(t *testing.T) {
 	}
 }
 
-// boundListener pretends to be bound to addr.
+// boundListener is a listener that reports addr as its address.
 type boundListener struct {
 	net.Listener
 	addr net.Addr

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// header carries a challenge as NONCE.PROOF, and the proof in the response.
+// header carries a challenge as NONCE.PROOF in the request, and the server's proof in the response.
 const header = "X-Tendril-Challenge"
 
 // refused is the response of a server that does not know the client's secret.
@@ -24,15 +24,16 @@ const refused = "refused"
 
 const patience = 10 * time.Second
 
-// Error means that a server did not prove that it knows the secret. It received nothing but the challenge.
+// Error means that a server did not prove that it knows the secret. The server has received nothing but the
+// challenge.
 type Error struct {
 	Address string
-	// Other means that the server has another secret. Otherwise it is an older version or another program.
+	// Other means that the server has a different secret. Otherwise it is an older version or another program.
 	Other bool
 	cause error
 }
 
-// Error describes the failure.
+// Error returns a description of the failure.
 func (e *Error) Error() string {
 	switch {
 	case e.Other:
@@ -43,18 +44,18 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns why the challenge got no response, or nil.
+// Unwrap returns the reason why the challenge got no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Require returns a copy of t for http URLs that uses a connection only after the server has proved that it knows the
-// secret.
+// Require returns a copy of t for HTTP URLs. The copy uses a connection only after the server has proved that it
+// knows the secret.
 func Require(t *http.Transport, secret string) *http.Transport {
 	t = t.Clone()
 	dial := t.DialContext
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	t.Proxy = nil // a proxy would answer instead of the server
+	t.Proxy = nil // a proxy would respond in the server's place
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -97,7 +98,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange returns the answer to a challenge, or "" if the server does not support challenges.
+// exchange sends a challenge and returns the server's proof. It returns "" if the server does not support challenges.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -115,7 +116,7 @@ func exchange(conn net.Conn, request *http.Request) (string, error) {
 	return said, nil
 }
 
-// Answer responds to a challenge, and returns false for any other request.
+// Answer responds to a challenge. It returns false if the request is not a challenge.
 func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	given := r.Header.Get(header)
 	if given == "" {
@@ -128,7 +129,7 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	}
 	nonce, _, _ := strings.Cut(given, ".")
 	w.Header().Set(header, mac(secret, "server", nonce, local(r)))
-	w.Header().Del("Connection") // the real request follows on this connection, even if the server is full
+	w.Header().Del("Connection") // the actual request follows on this connection, even if the server is full
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
@@ -139,7 +140,7 @@ func Knows(r *http.Request, secret string) bool {
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, local(r))))
 }
 
-// mac binds the role and address of a peer to a nonce.
+// mac returns a proof that binds a nonce to a peer's role and address.
 func mac(secret, who, nonce, address string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, address)
@@ -154,7 +155,7 @@ func local(r *http.Request) string {
 	return canonical(address)
 }
 
-// canonical formats an address the same way on both ends of a connection.
+// canonical formats an address identically on both ends of a connection.
 func canonical(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 
 const secret = "a-secret-of-32-characters-in-all"
 
-// genuine serves a handler that knows a secret, and counts the requests after the proof.
+// genuine serves a handler that knows a secret. It counts the requests that follow the proof.
 func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // like a full server, before it reads the request
+		w.Header().Set("Connection", "close") // as a full server does before it reads the request
 		if !Answer(w, r, known) {
 			served.Add(1)
 		}
@@ -58,7 +58,7 @@ func TestServerThatKnowsTheSecretIsUsed(t *testing.T) {
 	}
 }
 
-// It receives only the challenge.
+// A server that does not know the secret receives only the challenge.
 func TestServerWithoutProofGetsNothing(t *testing.T) {
 	t.Parallel()
 	real, _ := genuine(t, secret)
@@ -104,7 +104,7 @@ func TestServerWithoutProofGetsNothing(t *testing.T) {
 	}
 }
 
-// A process that takes over the port after the proof gets nothing.
+// A process that takes over the port after the proof receives nothing.
 func TestEachConnectionIsProved(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Answer(w, r, secret) }))
@@ -134,7 +134,7 @@ func TestEachConnectionIsProved(t *testing.T) {
 	}
 }
 
-// They learn nothing that helps to guess the secret.
+// Callers without the secret learn nothing that helps them to guess it.
 func TestCallersWithoutTheSecretGetNoProof(t *testing.T) {
 	t.Parallel()
 	url, _ := genuine(t, secret)
@@ -169,7 +169,7 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// tap records everything read from a listener's connections.
+// tap records all data read from a listener's connections.
 type tap struct {
 	net.Listener
 	to *record

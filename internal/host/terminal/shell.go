@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// shellSafe lists the characters, besides letters and digits, that have no meaning to a shell.
+// shellSafe lists the characters, besides letters and digits, that have no special meaning in a shell.
 const shellSafe = "_-./:@%+,"
 
-// ShellWord quotes text as one word of bash, zsh or ksh, so that a suggested command can be typed even if it contains
-// untrusted text. A word that begins with "-" still looks like an option, so put it after "--".
+// ShellWord quotes text as one word for bash, zsh or ksh, so that a suggested command is safe to run even if it
+// contains untrusted text. A word that begins with "-" may still be read as an option, so put it after "--".
 func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain escapes everything unprintable. Line ends and tabs are kept if lines is true.
+// Plain escapes all unprintable characters. It keeps newlines and tabs if lines is true.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -38,7 +38,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	case r == utf8.RuneError && len(raw) == 1:
 		fmt.Fprintf(b, `\x%02x`, raw[0])
 	case lines && (r == '\n' || r == '\t'), unicode.IsGraphic(r), unicode.Is(unicode.Co, r),
-		r == '\u200c' || r == '\u200d': // joiners of scripts and emoji, the only safe invisible characters
+		r == '\u200c' || r == '\u200d': // joiners used in scripts and emoji are the only safe invisible characters
 		b.WriteString(raw)
 	default:
 		quoted := fmt.Sprintf("%q", r)
@@ -46,14 +46,14 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	}
 }
 
-// Writer escapes everything written to it except line ends and tabs. Each Write must contain complete characters.
+// Writer escapes unprintable characters except newlines and tabs. Each Write must contain complete characters.
 type Writer struct {
 	To io.Writer
-	// Colors lets sequences through that set a color or brightness, but none that hides text.
+	// Colors keeps escape sequences that set a color or brightness, but none that could hide text.
 	Colors bool
 }
 
-// Write returns len(p), or the error of the underlying writer.
+// Write returns len(p), or the underlying writer's error.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := p
 	if !isPlain(string(p), true) {

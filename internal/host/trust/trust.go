@@ -14,19 +14,19 @@ import (
 // Error means that other users control the contents of a file or folder.
 type Error struct {
 	Path string
-	// Text names the other users: "it belongs to the user alice".
+	// Text names the other users, as in "it belongs to the user alice".
 	Text string
-	// Fix is the command that removes their access.
+	// Fix is a command that removes their access.
 	Fix string
-	// Everybody reports whether any local user can write to it.
+	// Everybody reports whether all local users can write to the file or folder.
 	Everybody bool
 }
 
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls a file, preferably one about every local user. Missing files are
-// not checked.
+// File returns an [*Error] if another user controls a file. If there are several reasons, it prefers access by all
+// local users. It does not check missing files.
 func File(path string) error {
 	found := worse(check(path), check(filepath.Dir(path)))
 	real, err := filepath.EvalSymlinks(path)
@@ -38,8 +38,8 @@ func File(path string) error {
 
 const mostChecked = 2000
 
-// Folder returns an [*Error] if another user controls a folder or anything below its entries named inside, preferably
-// one about every local user.
+// Folder returns an [*Error] if another user controls a folder, or any file in the entries of the folder that inside
+// names. If there are several reasons, it prefers access by all local users.
 func Folder(dir string, inside ...string) error {
 	found := check(dir)
 	left := mostChecked
@@ -56,7 +56,7 @@ func Folder(dir string, inside ...string) error {
 	return found
 }
 
-// worse returns the second error if it is the only one, or the only one about every local user.
+// worse returns the more severe of two errors. Access by all local users is the most severe.
 func worse(first, second error) error {
 	var wrong, other *Error
 	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
@@ -92,7 +92,8 @@ func Owns(info fs.FileInfo) bool {
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// judge ignores write access to a folder with the sticky bit, in which users cannot replace each other's files.
+// judge returns an error if other users control a file or folder. It ignores write access to a folder with the sticky
+// bit, in which users cannot replace each other's files.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -100,7 +101,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
 	others := Decide(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
-		others = Everybody // the wider access decides whether root refuses
+		others = Everybody // root never runs code that all users can write
 	}
 	switch others {
 	case Owner:
@@ -113,10 +114,10 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others is the group of other users in control of a file or folder.
+// Others tells which other users control a file or folder.
 type Others int
 
-// Other users in control: none, the owner, every local user, or the members of the group.
+// Other users in control: none, the owner, all local users, or the members of the file's group.
 const (
 	Nobody Others = iota
 	Owner
@@ -124,8 +125,8 @@ const (
 	Group
 )
 
-// Decide returns which users besides self control a file or folder. Root is trusted, and so is the user's private
-// group, recognized by a GID equal to the UID.
+// Decide returns which users besides self control a file or folder. It trusts root and the user's private group,
+// which has a GID equal to the UID.
 func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
 	switch {
 	case uid != self && uid != 0:

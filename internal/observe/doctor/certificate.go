@@ -16,8 +16,8 @@ type Certificate struct {
 	Left         time.Duration
 }
 
-// InspectCertificate returns the expiry of a certificate with its private key in another file. Without a key, the
-// earliest expiry of the certificate authorities in the file counts. It returns false if the files cannot be used.
+// InspectCertificate returns the expiry of the certificate in file, whose private key is in key. If key is "", file
+// holds certificate authorities, and the earliest expiry counts. It returns false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {
@@ -42,7 +42,7 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// expiryWarning is how long before expiry a certificate is reported, here and in the log.
+// expiryWarning is how long before a certificate expires doctor and the log warn about it.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// newCertificate creates a certificate with the given expiry, and its private key.
+// newCertificate returns a certificate with the given expiry, and its private key.
 func newCertificate(t *testing.T, expires time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

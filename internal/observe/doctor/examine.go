@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Examine turns facts into findings, worst first.
+// Examine returns the findings that follow from facts, worst first.
 func Examine(f *Facts) []Finding {
 	var found findings
 	for _, p := range f.Problems {
@@ -106,7 +106,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 			"a missing permission is only noticed when it is needed",
 			"allow iam:SimulatePrincipalPolicy, or compare the role with the output of 'tendril check --iam'")
 	}
-	denied := map[[2]string][]string{} // by feature and resource
+	denied := map[[2]string][]string{} // actions by feature and resource
 	var order [][2]string
 	for _, p := range all {
 		key := [2]string{p.Feature, p.Resource}
@@ -139,7 +139,7 @@ func inWords(sid string) string {
 	return strings.ToLower(b.String())
 }
 
-// Limits for the clock offset. Amazon SQS rejects signatures that are more than 5 minutes off, other servers after
+// Limits for the clock offset. Amazon SQS rejects signatures that are more than 5 minutes off. Other servers allow
 // 15.
 const (
 	clockWrong = 4 * time.Minute
@@ -204,7 +204,8 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// Limits for the disk. Below diskFull, or a sixteenth of a small disk, the embedded queue rejects sends.
+// Limits for free disk space. If less than diskFull or a sixteenth of a small disk is free, the embedded queue
+// rejects new messages.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -260,7 +261,7 @@ func bytes(n int64) string {
 	}
 }
 
-// fewFiles is the minimum number of files that should remain for clients.
+// fewFiles is the minimum number of open files that should remain for clients.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
@@ -291,7 +292,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares this program with the running one. binary is its path if it is a different file.
+// Versions compares the version of this program with that of the running one. binary is the running program's path if
+// it is a different file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

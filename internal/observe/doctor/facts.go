@@ -2,18 +2,18 @@ package doctor
 
 import "time"
 
-// Facts are the known facts about an environment and its machine. Unknown parts are zero.
+// Facts are the known facts about an environment and its machine. Unknown facts are zero.
 type Facts struct {
-	// Running distinguishes a running process from a planned start.
+	// Running reports whether the environment is running, rather than being examined before a start.
 	Running bool
-	// Health lists the causes of the health status, which is "" if unknown.
+	// Health lists the causes of HealthStatus. HealthStatus is "" if unknown.
 	Health       []Cause
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
-	// Problems are failures while collecting the other facts.
+	// Problems are errors that occurred while the facts were collected.
 	Problems []Problem
-	// Unchecked is why Permissions are unknown, or "".
+	// Unchecked is the reason why Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -23,34 +23,35 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is the address at which every local user can use the queues, or "". OtherUsers can log in.
+	// OpenEndpoint is the address at which all local users can use the queues, or "". OtherUsers are the other users
+	// who can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
 
-// Cause is one sentence of the health report, with its severity.
+// Cause is one cause in the health report, with its severity.
 type Cause struct {
 	Level Level
 	Text  string
 }
 
-// Queue is a queue with its settings.
+// Queue describes a queue and its settings.
 type Queue struct {
-	// Several reports whether there are other queues.
+	// Several reports whether the environment has more than one queue.
 	Name    string
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Managed means that 'tendril up' creates it, and Missing that it does not exist now.
+	// Managed means that 'tendril up' creates the queue. Missing means that the queue does not exist now.
 	Managed, Missing bool
-	// Attributes are the SQS attributes by name, or nil if unknown.
+	// Attributes are the queue's SQS attributes by name, or nil if unknown.
 	Attributes map[string]string
-	// Dead is nil if there is no dead-letter queue or it is unknown.
+	// Dead is the dead-letter queue. It is nil if there isn't one or it is unknown.
 	Dead  *DeadLetterQueue
 	Times Times
 }
 
-// DeadLetterQueue is a queue's dead-letter queue.
+// DeadLetterQueue describes a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
 	// Missing means that the redrive policy names a queue that does not exist.
@@ -60,90 +61,90 @@ type DeadLetterQueue struct {
 
 // Times are the time settings of one queue.
 type Times struct {
-	// Visibility is the visibility timeout of each receive. Retention is how long a message is tried after its first
-	// receive.
+	// Visibility is the visibility timeout of each receive. Retention is how long a message is retried after its
+	// first receive.
 	Visibility, Retention time.Duration
-	// Attempt is the maximum duration of an attempt without a response; 0 skips the check. AttemptText names its
-	// settings.
+	// Attempt is the maximum duration of a delivery attempt that gets no response; 0 skips the check. AttemptText
+	// names the settings that determine it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after an attempt, starting with 1. Nil skips the check.
+	// Pause returns the longest delay after the numbered attempt; the first is 1. A nil Pause skips the check.
 	Pause func(attempt int) time.Duration
-	// MaxRetries is the receive count that applies if the queue has no redrive policy.
+	// MaxRetries is the maximum receive count of a queue without a redrive policy.
 	MaxRetries int
-	// TerminalCodes are the statuses that dead-letter a message immediately, or "".
+	// TerminalCodes are the HTTP statuses that dead-letter a message immediately, or "".
 	TerminalCodes string
 }
 
-// App is a target of messages.
+// App describes a target of messages.
 type App struct {
-	// Target is its URL or command. Own means that tendril starts it.
+	// Target is the app's URL or command. Own means that tendril starts the app.
 	Target string
 	Own    bool
-	// Problem is why it does not respond, or "". Remedy fixes it, if known.
+	// Problem is the reason why the app does not respond, or "". Remedy is how to fix it, if known.
 	Problem, Remedy string
 }
 
-// Problem is a problem that needs no further check. ID identifies it to programs.
+// Problem is a problem that is reported as it is. ID identifies it in JSON output.
 type Problem struct{ ID, What, Why, Remedy string }
 
-// Permission is an action the role may or may not perform on AWS.
+// Permission is an AWS action and whether the role allows it.
 type Permission struct {
 	Action, Resource string
-	// Feature is the purpose: the Sid of the statement in the policy.
+	// Feature is the purpose of the permission: the Sid of its statement in the policy.
 	Feature string
 	Allowed bool
 }
 
-// Clock is the clock of a server, known from the Date header.
+// Clock describes a server's clock, as read from its Date header.
 type Clock struct {
 	Server string
-	// Ahead is how far it is ahead of this machine's clock, to about a second.
+	// Ahead is how far the server's clock is ahead of this machine's, accurate to about a second.
 	Ahead  time.Duration
 	Signed bool
 }
 
-// Proxy is a server between tendril and the app.
+// Proxy describes a proxy server between tendril and the app.
 type Proxy struct {
-	// Where is the file and line with the timeout, or "" for the default.
+	// Where is the file and line that set the timeout. It is "" if the default applies.
 	Target, Name, Where string
-	// Timeout and Attempt are how long the proxy and tendril wait for the app.
+	// Timeout is how long the proxy waits for the app. Attempt is how long tendril does.
 	Timeout, Attempt time.Duration
 }
 
-// Port is an address the environment listens on.
+// Port describes an address on which the environment listens.
 type Port struct {
-	// Option sets the address At. Use is its purpose.
+	// Option is the option that sets the address At. Use says what the address is for.
 	Name, Option, Use, At string
 	// Holder is the process that listens there now, or "". Set means that the option was set explicitly.
 	Holder string
 	Set    bool
 	Free   string
-	// Refused is why a running environment cannot be reached there, or "".
+	// Refused is the reason why a running environment cannot be reached at the address, or "".
 	Refused string
 }
 
-// Disk is the disk with the data directory.
+// Disk describes the disk that holds the data directory.
 type Disk struct {
 	Path string
-	// Free and Total are in bytes. Sync is the duration of a small durable write.
+	// Free and Total are in bytes. Sync is how long a small synchronous write takes.
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
-	// Problem is why nothing can be written there, or "".
+	// Problem is the reason why the directory is not writable, or "".
 	Problem  string
 	Embedded bool
 }
 
-// OpenFiles is the number of files the process may open.
+// OpenFiles compares the limit on the process's open files with the number it needs.
 type OpenFiles struct {
 	// Limit is 0 if unknown.
 	Limit, Needed int
 }
 
-// Zones are the time zones of the machine.
+// Zones describes the machine's time zone database.
 type Zones struct {
-	// System is the folder of the system's database. It is "" if there isn't one, or if Checked is false.
+	// System is the folder of the machine's database. It is "" if there isn't one or Checked is false.
 	Checked bool
 	System  string
 	App     bool

@@ -10,20 +10,20 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels, worst first.
+// Levels, worst first.
 const (
-	Error   Level = "error"   // messages stop or are lost
-	Warning Level = "warning" // messages will eventually stop or be lost, or run twice
+	Error   Level = "error"   // messages are stuck or lost
+	Warning Level = "warning" // messages will eventually be stuck, lost or processed twice
 	OK      Level = "ok"
 )
 
 // Finding is the result of one check.
 type Finding struct {
 	Level Level `json:"level"`
-	// ID identifies the rule to programs.
+	// ID identifies the check in JSON output.
 	ID string `json:"id"`
-	// What states the fact, Why its consequence, and Remedy a command that fixes it. The last two are "" if the check
-	// passed.
+	// What states the fact, Why its consequence, and Remedy a command that fixes it. Why and Remedy are "" if the
+	// check passed.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -32,12 +32,12 @@ type Finding struct {
 // Examination is the list of findings about one environment.
 type Examination struct {
 	Environment string `json:"environment"`
-	// Running distinguishes a running process from a planned start.
+	// Running reports whether the environment is running, rather than being examined before a start.
 	Running  bool      `json:"running"`
 	Findings []Finding `json:"findings"`
 }
 
-// Add inserts findings in order.
+// Add inserts findings by level.
 func (e *Examination) Add(more ...Finding) {
 	e.Findings = append(e.Findings, more...)
 	slices.SortStableFunc(e.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
@@ -55,7 +55,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// shown formats a duration like an option: "90s", "1h30m".
+// shown formats a duration the way options are written: "90s", "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:

@@ -20,7 +20,8 @@ import (
 
 const syncs = 5
 
-// InspectDisk measures the disk of the data directory, which need not exist yet. It writes a small unnamed file there.
+// InspectDisk examines the disk that holds the data directory, which need not exist yet. It writes a small unnamed
+// file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	for { // find the nearest existing folder
@@ -78,17 +79,18 @@ func syncTime(dir string) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// Answer is the information a server gives about itself.
+// Answer is what a server's response reveals about the server.
 type Answer struct {
-	// Ahead is how far its clock is ahead of ours, to about a second, if Dated.
+	// Ahead is how far the server's clock is ahead of ours, accurate to about a second. It is valid only if Dated is
+	// true.
 	Ahead time.Duration
 	Dated bool
-	// Server is the name of the program, such as "nginx/1.22.1", or "".
+	// Server is the name of the server program, such as "nginx/1.22.1", or "".
 	Server string
 }
 
-// InspectServer sends a HEAD request and accepts any status. The target is an http or https URL, or unix: and the path
-// of a socket. The transport is modified.
+// InspectServer sends a HEAD request and accepts any status. The target is an HTTP URL, or "unix:" and the path of a
+// socket. InspectServer modifies the transport.
 func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -110,7 +112,7 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 	resp, err := client.Do(req)
 	if err != nil {
 		var asked *url.Error
-		if errors.As(err, &asked) { // the outer error repeats the target
+		if errors.As(err, &asked) { // the outer error repeats the URL
 			err = asked.Err
 		}
 		return Answer{}, err
@@ -120,7 +122,7 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 	a := Answer{Server: resp.Header.Get("Server")}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
 		middle := began.Add(time.Since(began) / 2)
-		// Date has whole seconds, so it is half a second late on average.
+		// Date is truncated to whole seconds, so it is half a second behind on average.
 		a.Ahead, a.Dated = at.Add(500*time.Millisecond).Sub(middle), true
 	}
 	return a, nil
@@ -128,15 +130,15 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 
 const nginxTimeout = 60 * time.Second
 
-// FindProxy returns the proxy in front of target if the Server header of its response names one. Its timeout is
-// the shortest one in the files that match the patterns.
+// FindProxy returns the proxy in front of target if the response's Server header names one. The proxy's timeout is
+// the shortest one set in files that match the patterns.
 func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
 	}
 	p = Proxy{Target: target, Name: "nginx", Timeout: nginxTimeout}
 	for _, pattern := range patterns {
-		files, _ := filepath.Glob(pattern) // fails only for an invalid pattern
+		files, _ := filepath.Glob(pattern) // the only possible error is an invalid pattern
 		for _, path := range files {
 			timeout, line := readTimeout(path)
 			if line > 0 && (p.Where == "" || timeout < p.Timeout) {
@@ -186,7 +188,7 @@ func FindZones() Zones {
 	return z
 }
 
-// ProbeAddress connects to a host and port, or to unix: and a path, and closes the connection.
+// ProbeAddress connects to a host and port, or to "unix:" and a path. It closes the connection at once.
 func ProbeAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {
@@ -203,10 +205,10 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Range of user IDs that most systems assign to people.
+// Range of user IDs that most systems assign to human users.
 const firstUser, endOfUsers = 1000, 60000
 
-// FindUsers returns the users in a passwd file, other than self, who can log in.
+// FindUsers returns the users in a passwd file who can log in, except self.
 func FindUsers(passwd string, self int) (names []string) {
 	f, err := os.Open(passwd)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 // QueueFits is the ID of the finding for a queue without problems.
 const QueueFits = "queue"
 
-// maxRetention is the longest retention period of an SQS queue.
+// maxRetention is the maximum retention period of an SQS queue.
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns the findings about a queue, unordered. Rules skip missing attributes, except for the redrive
-// policy, which SQS omits if there isn't one.
+// Examine returns the findings about a queue in no particular order. Checks skip missing attributes, except for the
+// redrive policy, which SQS omits if there isn't one.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {

@@ -12,15 +12,15 @@ type Kind string
 const (
 	Start      Kind = "start"
 	Stop       Kind = "stop"
-	Deploy     Kind = "deploy" // of a version of the app, settings or periodic tasks
+	Deploy     Kind = "deploy" // deployment of an app version, settings or periodic tasks
 	Leadership Kind = "leadership"
-	Pause      Kind = "pause" // or resume
+	Pause      Kind = "pause" // also resume
 	Breaker    Kind = "breaker"
 	Scaling    Kind = "scaling"
 	Health     Kind = "health"
 	DeadLetter Kind = "dead-letter"
 	Task       Kind = "task"
-	Act        Kind = "act" // by a user or program, through the console
+	Act        Kind = "act" // action by a user or program through the console
 )
 
 // Kinds returns all kinds of events.
@@ -44,12 +44,12 @@ type Listener interface{ Happened(Event) }
 
 type kindKey struct{}
 
-// Log logs an event. The log's listener receives it if the level is [slog.LevelInfo] or above.
+// Log logs an event. The log passes it to its event listener if the level is [slog.LevelInfo] or higher.
 func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any) {
 	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }
 
-// KindOf returns the kind of event in a log record's context, or "".
+// KindOf returns the kind of event stored in a log record's context, or "".
 func KindOf(ctx context.Context) Kind {
 	k, _ := ctx.Value(kindKey{}).(Kind)
 	return k

@@ -8,9 +8,9 @@ import (
 
 const maxField = 1 << 10
 
-// Event is one stored event.
+// Event is an event as stored in the log.
 type Event struct {
-	// ID increases, also across runs of the environment.
+	// ID increases with each event, even across runs of the environment.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // one of [event.Kinds]
@@ -22,9 +22,9 @@ type Event struct {
 // Query selects events. The zero value selects all of them, oldest first.
 type Query struct {
 	Range
-	Kinds []string  // nil for all
+	Kinds []string  // kinds to select; nil for all
 	Since time.Time // earliest time; zero for no limit
-	// Match must occur in the text or a field's value, ignoring case.
+	// Match is a text that must occur in the event's text or a field's value, ignoring case.
 	Match string
 }
 

@@ -9,52 +9,54 @@ import (
 // Limits of [Lines].
 const (
 	maxLines     = 4000
-	maxLineBytes = 2 << 20 // total length of the texts
+	maxLineBytes = 2 << 20 // total bytes of the texts
 	maxText      = 16 << 10
 )
 
-// Own is the Process of tendril's own lines.
+// Own is the Process value of lines that tendril itself logged.
 const Own = "tendril"
 
 // Line is one line of output from tendril or a process of the app.
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own], or an app process such as "web-2". Stream is its "stdout" or "stderr".
+	// Process is [Own] or the name of an app process, such as "web-2". Stream is "stdout" or "stderr" for an app
+	// process.
 	Process string     `json:"process"`
 	Stream  string     `json:"stream,omitempty"`
-	Level   slog.Level `json:"level"` // Info for output of processes
-	Text    string     `json:"text"`  // without control characters
+	Level   slog.Level `json:"level"` // Info for an app process
+	Text    string     `json:"text"`  // control characters are removed
 }
 
 func (l Line) id() int64 { return l.ID }
 func (l Line) size() int { return len(l.Text) }
 
-// LineQuery selects lines. The zero value selects all of level Info and above, oldest first.
+// LineQuery selects lines. The zero value selects all lines of level Info and above, oldest first.
 type LineQuery struct {
 	Range
-	Process string     // "" for all; "web" includes its replicas "web-2" and "web-3"
+	Process string     // "" selects all; "web" also selects its replicas "web-2" and "web-3"
 	Level   slog.Level // minimum level
-	Match   string     // must occur in the text, ignoring case; "" matches every line
+	Match   string     // text that must occur in the line, ignoring case; "" matches every line
 }
 
-// Matches ignores the range.
+// Matches reports whether a line matches the query, apart from its Range.
 func (q *LineQuery) Matches(l *Line) bool {
 	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// IsOf reports whether a process has this name or is a replica of it.
+// IsOf reports whether a process has the given name or is a replica of the process with that name.
 func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
 		strings.Trim(rest[1:], "0123456789") == "")
 }
 
-// Lines holds the last lines in memory. It is safe for concurrent use.
+// Lines holds the latest log lines in memory. It is safe for concurrent use.
 type Lines struct{ tail tail[Line] }
 
-// NewLines returns empty Lines. IDs start at the current time in milliseconds, to increase across restarts.
+// NewLines returns empty Lines. IDs start at the current Unix time in milliseconds, so that they increase across
+// restarts.
 func NewLines() *Lines {
 	return &Lines{tail[Line]{most: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Files of the event log and the failure log, the newer one first.
+// Names of the event log's and the failure log's files. The newer file of each comes first.
 const (
 	CurrentFile       = "events.ndjson"
 	OlderFile         = "events.1.ndjson"
@@ -31,12 +31,13 @@ func eventFiles(dir string) files {
 }
 
 const (
-	maxSegment = 4 << 20 // bytes per file
-	// heldEvents is the number of events kept in memory for followers or while the disk is not writable.
+	maxSegment = 4 << 20 // maximum bytes per file
+	// heldEvents is the number of events kept in memory, for readers that follow the log and while the disk is not
+	// writable.
 	heldEvents = 512
-	// tailBytes is how much of each file is read at startup.
+	// tailBytes is how much of each file's end is read at startup.
 	tailBytes  = 256 << 10
-	retryAfter = 5 * time.Second // after a failed write
+	retryAfter = 5 * time.Second // wait after a failed write
 )
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
@@ -47,22 +48,22 @@ type Log struct {
 	tail       tail[Event]
 
 	mu      sync.Mutex
-	pending []Event // not written yet
+	pending []Event // events not written yet
 	poke    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
 
-	file    *os.File // nil if it could not be reopened
+	file    *os.File // nil if reopening failed
 	size    int64
 	torn    bool // the last line may be incomplete
 	failing bool
 }
 
-// Open opens the log in an existing data directory. failed, which may be nil, receives a write error once, and nil
-// when writing works again. Until then the newest events stay in memory.
+// Open opens the log in an existing data directory. failed is called once with an error when writing starts to fail,
+// and with nil when writing works again; it may be nil. In between, the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens the log of failed deliveries next to the event log.
+// OpenFailures opens the log of failed deliveries, which is next to the event log.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -94,7 +95,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	return l
 }
 
-// Newest returns the last event, and false if there isn't one.
+// Newest returns the newest event, and false if there are no events.
 func (l *Log) Newest() (e Event, found bool) {
 	entries, _ := l.tail.held()
 	if len(entries) == 0 {
@@ -106,12 +107,12 @@ func (l *Log) Newest() (e Event, found bool) {
 // Happened implements [event.Listener].
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
-// Add records an event with the current time. It does not wait for the disk.
+// Add records an event with the current time. It does not block on disk writes.
 func (l *Log) Add(kind, text string, fields map[string]string) {
 	fields = bounded(fields)
 	at := time.Now().UTC().Round(0)
 	l.mu.Lock()
-	defer l.mu.Unlock() // keeps pending in order of IDs
+	defer l.mu.Unlock() // keeps pending in ID order
 	l.pending = append(l.pending, l.tail.add(func(id int64) Event {
 		return Event{ID: id, At: at, Kind: kind, Text: text, Fields: fields}
 	}))
@@ -190,7 +191,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush keeps unwritten events pending.
+// flush writes the pending events. Those it cannot write stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -211,7 +212,7 @@ func (l *Log) flush() error {
 func (l *Log) append(e *Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return nil // cannot fail for strings
+		return nil // encoding strings cannot fail
 	}
 	line = append(line, '\n')
 	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
@@ -233,7 +234,7 @@ func (l *Log) append(e *Event) error {
 
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {
-		// The next line overwrites the part of this one that fit on the disk.
+		// Remove the part of the line that was written, so that the next line starts in its place.
 		return errors.Join(err, l.file.Truncate(l.size))
 	}
 	l.size, l.torn = l.size+int64(n), false
@@ -259,16 +260,17 @@ func (l *Log) openFile() error {
 	return nil
 }
 
-// Read returns the events in a data directory selected by q, even while an environment is appending.
+// Read returns the events in a data directory that q selects. An environment may be appending to the log at the same
+// time.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
-// scan calls take for the events of both files in order, until it returns false.
+// scan calls take for the events of both files in order, until take returns false.
 func scan(at files, take func(Event) bool) error {
-	current, err := openToRead(at.current) // open it first: it may become the older one
+	current, err := openToRead(at.current) // open the current file first, because it may be renamed to the older one
 	if err != nil {
 		return err
 	}
@@ -322,7 +324,7 @@ func readEnd(path string) (events []Event, whole bool, err error) {
 	if err == nil {
 		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
 	}
-	if err == nil { // the first line may be incomplete and is then skipped
+	if err == nil { // the first line may be cut off and is then skipped
 		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	}
 	return events, size <= tailBytes, err

@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// There are two files, and events no longer in memory are read from them.
+// The log has two files. Events that are no longer in memory are read from the files.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLogIsBounded)
@@ -166,7 +166,7 @@ func TestMalformedLinesAreSkipped(t *testing.T) {
 	}
 }
 
-// Add does not block, and pending events are written later.
+// Add does not block while the disk is not writable. Pending events are written later.
 func TestDiskThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		l := open(eventFiles(dir), 200, func(err error) { reported = append(reported, err) })
 		l.Add("start", strings.Repeat("x", 150), nil)
 		synctest.Wait()
-		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace a folder
+		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace this folder
 		if err := os.MkdirAll(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}

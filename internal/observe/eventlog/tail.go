@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Range selects entries by ID and count.
+// Range limits entries by ID and number.
 type Range struct {
-	// After and Before are exclusive limits for IDs. 0 means no limit.
+	// After and Before are exclusive bounds on the ID. 0 means no bound.
 	After, Before int64
-	// Newest selects the newest entries, newest first, instead of the oldest.
+	// Newest selects the newest entries, newest first, rather than the oldest.
 	Newest bool
 	Limit  int // maximum number; 0 means no limit
 }
@@ -22,16 +22,16 @@ type entry interface {
 func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
-// tail keeps the last entries of a sequence and wakes waiters for the next one.
+// tail keeps the latest entries of a sequence and wakes waiters when one is added.
 type tail[T entry] struct {
-	most, maxBytes int // maxBytes limits the sum of the entries' sizes
+	most, maxBytes int // maxBytes limits the total size of the entries
 
 	mu      sync.Mutex
-	entries []T // in order of IDs
+	entries []T // in ID order
 	bytes   int
 	last    int64         // last assigned ID
-	dropped bool          // older entries existed
-	changed chan struct{} // closed when an entry is added
+	dropped bool          // older entries were discarded
+	changed chan struct{} // closed when the next entry is added
 }
 
 func (t *tail[T]) add(with func(id int64) T) T {
@@ -46,7 +46,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push requires the lock, unless the tail is not shared yet.
+// push appends an entry. The caller holds the lock, unless no other goroutine uses the tail yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
@@ -79,7 +79,7 @@ type selector[T entry] struct {
 	selected []T
 }
 
-// take returns false if no further entry can be selected.
+// take selects an entry if it matches. It returns false once no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {

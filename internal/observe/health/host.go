@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Figure is one measured value. The zero value is unknown.
+// Figure is a measured value. The zero value means unknown.
 type Figure struct {
 	Value float64
 	Known bool
@@ -18,20 +18,20 @@ func known(v float64) Figure { return Figure{v, true} }
 
 // Reading is one measurement of the machine.
 type Reading struct {
-	// CPU is the usage of all processors since the previous reading, in percent.
+	// CPU is the utilization of all processors since the previous reading, in percent.
 	CPU  Figure
-	Load Figure // average number of runnable tasks in the last minute
+	Load Figure // load average over one minute
 	CPUs int    // number of processors
 	// MemoryFree and Memory are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is the space available to ordinary users, in bytes.
+	// DiskFree is the space available to unprivileged users, in bytes.
 	DiskFree Figure
 	Disk     float64
 	Path     string
 }
 
-// Host measures the whole machine, even if a container is limited to part of it.
+// Host measures the whole machine, even from a container that may use only part of it.
 type Host struct {
 	path string
 
@@ -39,13 +39,13 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are seconds since boot, summed over all processors.
+// cpuTimes holds seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
-// NewHost returns a host that measures the disk of a path, or no disk for "".
+// NewHost returns a Host that measures the disk containing path, or no disk if path is "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read returns a reading. Values this system does not report are unknown.
+// Read measures the host. Values that this system does not report are unknown.
 func (h *Host) Read() Reading {
 	r := Reading{CPUs: runtime.NumCPU(), Path: h.path}
 	var disk unix.Statfs_t
@@ -56,7 +56,7 @@ func (h *Host) Read() Reading {
 
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return r // not Linux
+		return r // the system is not Linux
 	}
 	if load, err := fs.LoadAvg(); err == nil {
 		r.Load = known(load.Load1)
@@ -82,10 +82,10 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns the CPU usage between two readings in percent, if enough time has passed.
+// busyShare returns the CPU utilization between two readings in percent, if enough time has passed between them.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
-	// The kernel counts in hundredths of a second, and individual counters may decrease.
+	// The kernel counts in hundredths of a second, and some counters may decrease.
 	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {
 		return Figure{}
 	}

@@ -12,7 +12,7 @@ func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before int64
-		values []int64 // one per minute
+		values []int64 // one value per minute
 		want   []int64
 	}{
 		{"all from the first call count", 0, []int64{2, 2, 3}, []int64{2, 2, 3}},

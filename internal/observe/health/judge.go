@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// judge applies all rules, without smoothing.
+// judge applies all rules. The result is not smoothed.
 func judge(in inputs) Report {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)

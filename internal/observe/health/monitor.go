@@ -14,31 +14,32 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. Sources are called only after startup, must not block and must be safe for
-// concurrent use.
+// Options configure a [Monitor]. The functions are called only after startup. They must not block and must be safe
+// for concurrent use.
 type Options struct {
-	// StartLimit is how long the app may take to become ready after Began; 0 means 10 min.
+	// Began is when the environment started. StartLimit is how long after that the app may take to become ready; 0
+	// means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when a
-	// shutdown begins.
+	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when shutdown
+	// begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
-	// IgnoreClientErrors excludes 4xx responses.
+	// IgnoreClientErrors excludes 4xx responses from health.
 	IgnoreClientErrors bool
 
 	Queues func(now time.Time) []QueueState
-	// App returns false if tendril runs no app.
+	// App returns the app's state, and false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns paused or failing tasks. Scaling returns why the group keeps its size against this instance's
-	// wish, or "".
+	// Tasks returns paused or failing tasks. Scaling returns the reason why the group keeps its size although this
+	// instance wants another, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// Problems returns sentences about damaged or endless stored messages. It may be nil.
+	// Problems returns sentences about damaged or unprocessed stored messages. It may be nil.
 	Problems func() []string
-	// Log receives each change of the status.
+	// Log logs each change of the status.
 	Log *slog.Logger
 }
 
@@ -49,7 +50,7 @@ type Monitor struct {
 
 	deliveries window
 	expired    atomic.Int64
-	// wasReady means that all targets have been ready at the same time.
+	// wasReady means that at some time all targets were ready at once.
 	wasReady atomic.Bool
 	again    chan struct{}
 
@@ -58,28 +59,28 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	steady    steady
-	host      Reading // of the last round
-	shown     Status  // last logged
+	host      Reading // as measured in the last round
+	shown     Status  // status in the last log line
 	increases increases
 	noLeader  time.Time
 
-	lastRound atomic.Pointer[time.Time] // zero before the first
+	lastRound atomic.Pointer[time.Time] // zero before the first round
 }
 
-// NewMonitor returns a monitor. [Monitor.Run] starts its rounds.
+// NewMonitor returns a monitor. [Monitor.Run] starts evaluating.
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
 	return m
 }
 
-// Delivered counts a delivery that took d.
+// Delivered counts a delivery of class c that took d.
 func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.count(c, d, time.Now()) }
 
-// Latencies returns the latencies of all answered deliveries since startup.
+// Latencies returns the durations of all answered deliveries since startup.
 func (m *Monitor) Latencies() Latencies { return m.deliveries.latencies() }
 
-// Expired counts messages deleted after their retention period.
+// Expired counts n messages deleted at the end of their retention period.
 func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
 
 // PollFailed records that receiving from a queue failed. final means that retrying is pointless.
@@ -109,7 +110,7 @@ func (m *Monitor) JudgeSoon() {
 }
 
 // Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app becomes ready, when
-// a drain begins, after JudgeSoon, and when the app has been unready for too long.
+// shutdown begins, after JudgeSoon, and once the app has been unready for too long.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -142,8 +143,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge performs one evaluation and logs a change. Only a round measures the machine and counts toward the checks
-// that must agree.
+// judge evaluates health once and logs a change of status. Only a round measures the machine and counts as a check in
+// smoothing.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -179,7 +180,7 @@ func (m *Monitor) logChange(r Report) {
 	before := m.shown
 	m.shown = r.Status
 	if before == "" && r.Status == Pending {
-		return // every startup is Pending
+		return // every startup begins as Pending
 	}
 	attrs := []any{"status", string(r.Status), "was", string(before)}
 	if len(r.Causes) > 0 {
@@ -188,7 +189,7 @@ func (m *Monitor) logChange(r Report) {
 	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed", attrs...)
 }
 
-// changeLevel treats changes between Ok and Info as unimportant.
+// changeLevel returns the log level for a change of status. Changes between Ok and Info are unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -201,7 +202,7 @@ func changeLevel(before, now Status) slog.Level {
 	return slog.LevelInfo
 }
 
-// Report returns the current health, or No Data if the last round is too long ago.
+// Report returns the current health. It returns No Data if the last round was too long ago.
 func (m *Monitor) Report() Report {
 	now, last := time.Now(), *m.lastRound.Load()
 	if last.IsZero() {
@@ -216,7 +217,7 @@ func (m *Monitor) Report() Report {
 	return r
 }
 
-// Live returns the liveness checks: rounds take place.
+// Live returns the liveness check, which verifies that rounds are running.
 func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 
 // Started returns the startup checks.
@@ -237,7 +238,7 @@ func (m *Monitor) Ready() []Check {
 	if queues := m.opts.Queues(now); len(queues) > 0 {
 		return ready(m.condition(now, queues))
 	}
-	in := m.starting(now) // embedded queues without a worker
+	in := m.starting(now) // without workers there are only embedded queues to check
 	return append([]Check{running(in)}, store(in)...)
 }
 
@@ -281,7 +282,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			in.Poll = pollFailure{Problem{p.Since, in.Queue.DeletesRefused}, true}
 		}
 
-		// An embedded queue is stored by this instance; other queues are shared.
+		// Embedded queues are stored by this instance; other queues are shared with others.
 		switch f, fails := m.polls[q.Name]; {
 		case !fails || !q.Receiving:
 		case q.Embedded:
@@ -354,7 +355,8 @@ func (m *Monitor) gather(now time.Time) inputs {
 	return in
 }
 
-// addQueues sums the queues. The oldest message is the one closest to the end of its retention period.
+// addQueues combines the values of all queues. It takes the oldest message from the queue where it is closest to the
+// end of its retention period.
 func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time) {
 	sum.Known = len(queues) > 0
 	var nearest float64

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// world holds the values the sources of a monitor return.
+// world holds the values that a monitor's sources return.
 type world struct {
 	queues                   []QueueState
 	app                      AppState
@@ -77,7 +77,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		defer stop()
 		go m.Run(run)
 		time.Sleep(time.Minute)
-		synctest.Wait() // this moment's round reads the queues too
+		synctest.Wait() // the round at this moment also reads the queues
 		if r := m.Report(); r.Status != Ok {
 			t.Errorf("at first: %v", r)
 		}
@@ -130,7 +130,8 @@ func TestSourcesAreAddedUp(t *testing.T) {
 	}
 }
 
-// If the oldest messages of two queues are equally close to their end, the first one is displayed.
+// If the oldest messages of two queues are equally close to the end of their retention period, the first queue's is
+// reported.
 func TestOldestMessageIsThatOfTheFirstOfEqualQueues(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -158,7 +159,7 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	}
 }
 
-// The start is not an event. A change without causes is logged without a reason.
+// The first status is not logged. A change without causes is logged without a reason.
 func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld().monitor()
-		m.PollAnswered("jobs") // changes nothing
+		m.PollAnswered("jobs") // has no effect before a failure
 		begun := time.Now()
 		m.PollFailed("jobs", errors.New("no route"), false)
 		time.Sleep(time.Minute)
@@ -205,13 +206,13 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// A measurement must be bad in three rounds. Other evaluations (at the end of startup, when the app becomes ready,
-// for a user) add no measurement.
+// A measurement must be bad in three rounds. Other evaluations (at the end of startup, when the app becomes ready, on
+// request) do not count.
 func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.queues[0].Oldest = 6 * time.Minute // of 60: a Warning
+		w.queues[0].Oldest = 6 * time.Minute // 6 minutes of a retention period of 60 are a Warning
 		m := w.monitor()
 		run, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -220,7 +221,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 		close(w.started)
 		synctest.Wait()
 		close(w.ready)
-		for second := 4; second < 20; second++ { // rounds at 0 and 10 s
+		for second := 4; second < 20; second++ { // rounds run at 0 and 10 s
 			m.JudgeSoon()
 			synctest.Wait()
 			if r := m.Report(); r.Status != Ok {
@@ -235,7 +236,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	})
 }
 
-// If it contains queues, the instance is not ready and Severe, even without a worker.
+// If the lost directory contains queues, the instance is Severe and not ready, even without a worker.
 func TestLostDataDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	const cause = "/data was removed or moved"
@@ -280,7 +281,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 	}
 }
 
-// A queue that does not respond is reported, but takes the instance out of service only if the queue is its own.
+// An unresponsive queue is reported, but makes the instance unready only if the instance stores the queue itself.
 func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

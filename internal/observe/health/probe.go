@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Check is one condition of a probe. A probe passes if all its checks are OK.
+// Check is the result of one check in a probe. A probe passes if all its checks are OK.
 type Check struct {
-	// Name is one word, such as "app" or "queue".
+	// Name is a single word, such as "app" or "queue".
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Detail explains a failure or observation.
+	// Detail explains a failure, or adds information.
 	Detail string `json:"detail,omitempty"`
 }
 
-// maxSilence is how long the process may show no sign of life.
+// maxSilence is how long the process may go without a round before it counts as stuck.
 const maxSilence = time.Minute
 
-// live checks that rounds take place. It passes before the first one and ignores problems that a restart cannot fix.
+// live checks that rounds are running. It passes before the first round. It ignores problems that a restart cannot
+// fix.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -26,8 +27,8 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready checks whether this instance should be used. A shared queue that stops responding does not fail the check,
-// since it would take all instances out of service at once.
+// ready checks whether this instance can process messages. An unresponsive shared queue does not fail the check,
+// because that would take all instances out of service at once.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -39,7 +40,8 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// startup checks that the app has been ready once. An unreachable queue fails startup itself.
+// startup checks that the app has been ready at least once. It ignores queues, because startup itself fails if a
+// queue is unreachable.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

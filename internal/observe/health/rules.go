@@ -12,11 +12,11 @@ import (
 type finding struct {
 	status Status
 	cause  string
-	// certain findings are facts or counts, which are not smoothed.
+	// certain means that the finding is a fact or count, which is not smoothed.
 	certain bool
 }
 
-// level is a threshold: values from at upward have the status.
+// level is a threshold: values of at least at have the status.
 type level struct {
 	at     float64
 	status Status
@@ -32,7 +32,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding about a measurement, or nil if the status is "".
+// measured returns a finding based on a measurement, which is smoothed. It returns nil if the status is "".
 func measured(s Status, format string, args ...any) []finding {
 	if s == "" {
 		return nil
@@ -50,7 +50,7 @@ func certain(s Status, format string, args ...any) []finding {
 
 const startLimit = 10 * time.Minute
 
-// because formats a reason as a following sentence. A leading name keeps its case.
+// because formats a reason as a sentence to append. A process name at its start keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -85,7 +85,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notReadyGrace is how long an app may be unready before that is Severe. Until then it may only be restarting.
+// notReadyGrace is how long an app may be unready before the status is Severe. Until then it may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -149,7 +149,7 @@ func deploymentRule(in *inputs) []finding {
 	case d.Version == "":
 		return nil
 	case d.Failed != "":
-		// This remains until a deployment succeeds.
+		// This finding remains until a deployment succeeds.
 		return certain(Warning, "The deployment of %s failed %s ago; the previous version is still running.%s", d.Version,
 			ago(since), in.because(d.Failed))
 	case since < recent:
@@ -170,7 +170,8 @@ func stopRule(in *inputs) []finding {
 	return nil
 }
 
-// Fewer than fewRequests in five minutes prove little, but fewFailures that form the majority deserve a Warning.
+// Failures among fewer than fewRequests deliveries in five minutes are not significant, unless there are at least
+// fewFailures and they are the majority.
 const fewRequests, fewFailures = 10, 3
 
 func share(in *inputs, failed int64, words string, levels ...level) []finding {
@@ -198,7 +199,7 @@ func share(in *inputs, failed int64, words string, levels ...level) []finding {
 func serverErrorRule(in *inputs) []finding {
 	d := in.Deliveries
 	failed := d[Server] + d[FailedInside] + d[NoAnswer]
-	var ways []string // only ways that occurred: a function never returns 5xx
+	var ways []string // list only the kinds that occurred, because a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -214,7 +215,7 @@ func serverErrorRule(in *inputs) []finding {
 	return share(in, failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded}, level{30, Severe})
 }
 
-// clientErrorRule is milder, since an app may legitimately reject a message.
+// clientErrorRule has higher thresholds, because an app may have good reasons to reject a message.
 func clientErrorRule(in *inputs) []finding {
 	n, words := in.Deliveries[Client]+in.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
@@ -228,7 +229,7 @@ func unreachedRule(in *inputs) []finding {
 		level{60, Severe})
 }
 
-// unsentRule is the mildest: neither the app nor the network is at fault, and any sender can cause it.
+// unsentRule never exceeds Warning, because any sender can cause unsent messages and the app is not at fault.
 func unsentRule(in *inputs) []finding {
 	return share(in, in.Deliveries[Unsent],
 		"failed before they were sent, for example because of a rejected task path; see the log", level{10, Warning})
@@ -260,7 +261,7 @@ func backlogRule(in *inputs) []finding {
 	if !q.Known || q.Backlog == 0 {
 		return nil
 	}
-	status := Ok // worth mentioning, but not a health problem
+	status := Ok // mentioned in the report, but not a health problem
 	if q.Oldest >= time.Minute {
 		status = Info
 	}
@@ -286,7 +287,8 @@ func (in *inputs) queueAge() string {
 	return " (" + ago(in.Now.Sub(in.Queue.Taken)) + " ago)"
 }
 
-// expiredRule reports messages this instance deleted, even if the queue figures are unknown.
+// expiredRule reports messages that this instance deleted at the end of their retention period. It works even if the
+// queue's other values are unknown.
 func expiredRule(in *inputs) []finding {
 	if in.Queue.Expired == 0 {
 		return nil
@@ -309,7 +311,7 @@ func storeRule(in *inputs) []finding {
 	return certain(Severe, "The queue does not accept messages.%s", in.because(in.Queue.Failed))
 }
 
-// dataDirRule covers directories without queues; storeRule covers the others.
+// dataDirRule covers data directories without embedded queues. storeRule covers those with them.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
@@ -342,7 +344,7 @@ func leaderRule(in *inputs) []finding {
 		in.because(l.Error))
 }
 
-// failedRuns is the number of consecutive failed runs that is a Warning. A single one is retried.
+// failedRuns is the number of consecutive failed runs that leads to a Warning. A single failed run is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -387,7 +389,7 @@ func cpuRule(in *inputs) []finding {
 		return nil
 	}
 	status := reach(h.CPU.Value, level{95, Info})
-	// A busy worker uses the CPU. That is a Warning only if other tasks have to wait.
+	// A busy worker uses much CPU time. That leads to a Warning only if other tasks on the machine have to wait.
 	if status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
 			count(int64(h.CPUs), "processor"))
@@ -404,7 +406,7 @@ func memoryRule(in *inputs) []finding {
 	return measured(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
 }
 
-// Low free disk space in bytes, whatever the percentage.
+// Thresholds for free disk space in bytes, which apply at any disk size.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// well returns the inputs of a healthy environment.
+// well returns inputs that describe a healthy environment.
 func well() inputs {
 	return inputs{
 		Now: noon, Started: noon.Add(-time.Hour),
@@ -341,13 +341,13 @@ func TestProbes(t *testing.T) {
 		name           string
 		change         func(*inputs)
 		ready, startup bool
-		// says is part of a readiness detail, or "".
+		// says is a text expected in a readiness detail, or "".
 		says string
 	}{
 		{"all is well", func(*inputs) {}, true, true, ""},
 		{"the app starts", func(in *inputs) { in.App = appInputs{} }, false, false, "the app is not ready"},
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
-		// Fails open: otherwise every instance would fail at once.
+		// The check still passes, because otherwise all instances would become unready at once.
 		{"the queue is away", func(in *inputs) {
 			in.Poll.problem.Since = long
 		}, true, true, "the queue has not answered for 60 minutes"},
@@ -419,7 +419,7 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	}
 }
 
-// The numbers match Elastic Beanstalk's metric EnvironmentHealth.
+// The numbers are those of Elastic Beanstalk's EnvironmentHealth metric.
 func TestStatusesHaveTheNumbersOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[Status]int{

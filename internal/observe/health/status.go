@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// Status is the health of an environment in one word. The zero value is not a status.
+// Status is the health of an environment. The zero value is not a valid status.
 type Status string
 
 // Statuses, named as in Elastic Beanstalk.
@@ -16,8 +16,8 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the status's value in Elastic Beanstalk's metric EnvironmentHealth: 5, Unknown, for Pending and
-// unknown statuses.
+// Code returns the status's value in Elastic Beanstalk's EnvironmentHealth metric. It returns 5 (Unknown) for Pending
+// and for unknown statuses.
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -36,7 +36,7 @@ func (s Status) Code() int {
 	return 5
 }
 
-// Color is the color of a status.
+// Color is the color in which a status is shown.
 type Color string
 
 // Colors.
@@ -47,14 +47,14 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits lists the statuses, worst last. The first entry stands for all grey ones.
+// traits lists the statuses, worst last. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
 	exit   int
 }{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-// rank orders the statuses, worst last; 0 is grey.
+// rank returns the status's position in order of severity, worst last. Grey statuses have rank 0.
 func (s Status) rank() int {
 	for i, t := range traits {
 		if t.status == s {
@@ -64,34 +64,34 @@ func (s Status) rank() int {
 	return 0
 }
 
-// Color returns the color of a status, Grey if it is unknown.
+// Color returns the status's color. It returns Grey for an unknown status.
 func (s Status) Color() Color { return traits[s.rank()].color }
 
-// ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, 3 for unknown.
+// ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, and 3 for other statuses.
 func (s Status) ExitCode() int { return traits[s.rank()].exit }
 
 // Report is the health of an environment.
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, worst first, and never nil. Details add their statuses.
+	// Causes are sentences, worst first. It is never nil. Details has the same causes with their statuses.
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 
-	// certain is the rank of the worst status that does not depend on measurements, and calm the rank of the worst
-	// green one.
+	// certain is the rank of the worst status that does not depend on measurements. calm is the rank of the worst
+	// green status.
 	certain, calm int
 	green         []Cause
 }
 
-// Cause is one reason for a status, and the status it would cause alone.
+// Cause is one reason for a status. Status is the status it would cause alone.
 type Cause struct {
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 }
 
-// Each returns the causes with their statuses, or the report's status if these are unknown.
+// Each returns the causes with their statuses. Causes whose status is unknown get the report's status.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details

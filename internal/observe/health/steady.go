@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// span is the time over which a status is smoothed, and votes the number of checks that make it worse.
+// span is the time over which a status is smoothed. votes is the number of checks that must agree before it gets
+// worse.
 const (
 	span  = time.Minute
 	votes = 3
@@ -16,7 +17,7 @@ type pastCheck struct {
 	report Report
 }
 
-// steady keeps a status from flapping. It is an immutable value. The zero value is the state at startup.
+// steady smooths the status so that it does not flap. It is immutable. The zero value is the state at startup.
 type steady struct {
 	checks []pastCheck
 	shown  Report
@@ -30,7 +31,7 @@ type steady struct {
 func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	out := r
 	if r.Status.rank() == 0 {
-		// Earlier checks say nothing about the time after a startup or a silence.
+		// Checks before a startup or a pause in the rounds no longer apply.
 		s.checks = nil
 	} else {
 		old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
@@ -57,7 +58,7 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	return s, out
 }
 
-// between prepares for a report between two checks, so that one measurement does not count twice.
+// between returns the state for an evaluation between two checks, so that the same measurement does not count twice.
 func (s steady) between(r Report) steady {
 	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
 		s.checks = s.checks[:n-1]
@@ -73,13 +74,13 @@ func (s steady) status(r Report) Status {
 	slices.Sort(ranks)
 	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
 	rank := min(max(was, s.agreed(ranks)), worst)
-	if was == 0 { // at startup and after a grey period, measurements count as good
+	if was == 0 { // at startup and after a grey status, a measurement makes the status green at worst
 		rank = r.calm
 	}
 	return traits[max(rank, r.certain, Ok.rank())].status
 }
 
-// agreed returns the rank that enough checks reach, or 0. ranks is sorted.
+// agreed returns the worst rank that enough checks reach, or 0. ranks is sorted.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
@@ -88,12 +89,12 @@ func (s steady) agreed(ranks []int) int {
 	case last.Sub(first) >= span/3:
 		return ranks[0]
 	case n == 1:
-		return ranks[0] // the first check, or the first in more than a minute
+		return ranks[0] // first check at all, or first in more than a minute
 	}
 	return 0
 }
 
-// remembered returns the current causes and those that hold the status.
+// remembered returns the current causes and those that still hold the status.
 func (s steady) remembered(out Report) []Cause {
 	causes := slices.Clone(out.Details)
 	for _, c := range slices.Backward(s.checks) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// letter abbreviates a status, to write sequences in one line.
+// letter abbreviates a status, so that a sequence of statuses fits on one line.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
@@ -25,7 +25,7 @@ func reportOf(c rune) Report {
 				r.calm, r.green = Info.rank(), r.Details
 			}
 			if letter(s) != string(c) {
-				r.certain = s.rank() // a capital letter is certain
+				r.certain = s.rank() // a capital letter means a certain finding
 			}
 			return r
 		}
@@ -101,7 +101,7 @@ func TestSteadyKeepsCausesAndTimes(t *testing.T) {
 	}
 }
 
-// A fault measured once is not displayed, but does not discard the cause of the Info either.
+// A fault measured only once is not reported, but it does not remove the cause of an Info either.
 func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
 	t.Parallel()
 	var s steady
@@ -114,8 +114,8 @@ func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
 	}
 }
 
-// The displayed status changes at most a few times per minute and stays between the worst and best of the last
-// minute.
+// The reported status changes at most a few times per minute. It stays between the worst and the best status of the
+// last minute.
 func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 			for _, c := range window {
 				worst = max(worst, strings.IndexRune(order, c))
 			}
-			// After a worse status it steps down to the worst of the window.
+			// A status may improve only to the worst status of the window.
 			if shown > worst && i > 0 && shown > strings.IndexByte(order, out[i-1]) {
 				t.Fatalf("%s became %s: worse than the window at %d", in, out, i)
 			}
@@ -151,7 +151,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// A certain fault is displayed by the first check; a measured one is not mentioned while the status is green.
+// A certain fault is reported by the first check. A measured one is not mentioned while the status is green.
 func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,25 +9,27 @@ import (
 	timewindow "tendril/internal/observe/window"
 )
 
-// Class is the result of a delivery.
+// Class is the kind of result of a delivery.
 type Class int
 
 // Classes of results. The zero value is NoAnswer.
 const (
-	NoAnswer  Class = iota // the app was reached but its response was late or broken
-	Success                // whatever the status
+	NoAnswer  Class = iota // the app was reached, but its response was late or invalid
+	Success                // success, regardless of the HTTP status
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
-	Other                  // any other unsuccessful status, such as a redirect
-	Unreached              // the app was not reached and is not to blame
+	Other                  // any other status that is not a success, such as a redirect
+	Unreached              // the app was not reached, so it did not fail
 	// FailedInside means that a function ran but returned an error or reported the message as failed.
 	FailedInside
-	// Unsent means that the delivery failed before the app received any of it, because of the message or the network.
+	// Unsent means that delivery failed before the app received any part of the message, because of the message
+	// itself or the network.
 	Unsent
 	classes
 )
 
-// ClassOf returns the class of an HTTP status; 0 is NoAnswer. Callers must handle configured success codes.
+// ClassOf returns the class of an HTTP status. Status 0 is NoAnswer. Callers must check for configured success codes
+// first.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -51,13 +53,13 @@ func (c counts) total() (n int64) {
 	return n
 }
 
-// A window covers five minutes in buckets of ten seconds.
+// A window covers five minutes in ten-second buckets.
 const (
 	bucketTime = 10 * time.Second
 	buckets    = 30
 )
 
-// Latencies use four buckets per doubling, from 1 ms to about 12 days.
+// Latencies has four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
@@ -66,8 +68,8 @@ const (
 // Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes in 20 KiB. The zero value is empty. It is safe for concurrent
-// use.
+// window counts the deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
+// concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -134,7 +136,8 @@ func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	return since
 }
 
-// Percentile returns the latency that a share, 0 to 1, of deliveries did not exceed, to within 10 percent.
+// Percentile returns the latency that the given share of deliveries, 0 to 1, did not exceed. It is accurate to 10
+// percent.
 func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {
@@ -151,7 +154,7 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 
 const recent = 5 * time.Minute
 
-// increases tracks by name how much counters rose in the last five minutes.
+// increases tracks the increase of named counters over the last five minutes.
 type increases map[string]*increase
 
 type increase struct {
@@ -164,8 +167,8 @@ type mark struct {
 	total int64
 }
 
-// within returns the increase of a counter over the last five minutes. before is the assumed value before the first
-// call. A falling counter was reset to 0.
+// within returns the increase of a counter over the last five minutes. Before the first call, the counter is assumed
+// to be at before. A counter that decreased was reset to 0.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
@@ -175,11 +178,11 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	c.total += max(value-c.last, 0)
 	c.last = value
 	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total // one mark per second is enough
+		last.total = c.total // at most one mark per second is kept
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	// Count from the last mark that is old enough. The final mark is always current.
+	// Start at the newest mark that is old enough. The last mark is always current.
 	from := 0
 	for now.Sub(c.marks[from+1].at) >= recent {
 		from++

@@ -54,7 +54,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 	w.count(Success, time.Millisecond, noon)
 	w.count(Success, time.Hour, noon)
 	now, want := w.latencies(), w.latencies()
-	want[0] = 1 // of two
+	want[0] = 1 // one of the two deliveries
 	if got := now.Since(&earlier); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -63,7 +63,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 func TestWindowMovesOn(t *testing.T) {
 	t.Parallel()
 	var w window
-	for i := range 60 { // every ten seconds for ten minutes
+	for i := range 60 { // one delivery every ten seconds, for ten minutes
 		w.count(Success, time.Millisecond, noon.Add(time.Duration(i)*bucketTime))
 	}
 	end := noon.Add(59 * bucketTime)
@@ -109,7 +109,7 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, noon) // negative durations count as the shortest
+				w.count(Server, -time.Second, noon) // negative durations count as the shortest duration
 				w.sum(noon)
 			}
 		})

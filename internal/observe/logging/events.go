@@ -15,11 +15,11 @@ import (
 	"tendril/queue"
 )
 
-// Worker returns listeners that log a queue worker's events, except for settled messages.
+// Worker returns listeners that log the events of a queue's worker, except for settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
-	throttled := Interval{Every: 10 * time.Second} // each rejection only lengthens the pause a little
-	unsent := Interval{Every: 10 * time.Second}    // a metric counts them
+	throttled := Interval{Every: 10 * time.Second} // a single rejection makes the pause only a little longer
+	unsent := Interval{Every: 10 * time.Second}    // a metric also counts unsent messages
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {
@@ -90,7 +90,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	}
 }
 
-// DeadLettered logs a message that a queue's worker sent to its dead-letter queue.
+// DeadLettered logs that a worker moved a message to the dead-letter queue.
 func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
 		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
@@ -98,7 +98,8 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	}
 }
 
-// OutcomeIgnored returns a listener that logs each kind of problem with an app's Tendril-Outcome headers once.
+// OutcomeIgnored returns a listener for problems with an app's Tendril-Outcome headers. It logs each kind of problem
+// once.
 func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {
@@ -109,7 +110,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener logs when receiving stops, with the first reason, and when it resumes.
+// gateListener returns a listener that logs when receiving stops, with the first reason, and when it resumes.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged := ""
@@ -134,7 +135,7 @@ func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	}
 }
 
-// Broker returns listeners that log events of the embedded queues.
+// Broker returns listeners that log the events of the embedded queues.
 func (l *Logger) Broker() *broker.Events {
 	log := l.With("component", "broker")
 	return &broker.Events{
@@ -150,7 +151,7 @@ func (l *Logger) Broker() *broker.Events {
 	}
 }
 
-// AWS returns listeners that log events of package aws.
+// AWS returns listeners that log the events of package aws.
 func (l *Logger) AWS() *aws.Events {
 	log := l.With("component", "aws")
 	return &aws.Events{
@@ -164,7 +165,7 @@ func (l *Logger) AWS() *aws.Events {
 	}
 }
 
-// Limiter returns listeners that log events of a target's limiter.
+// Limiter returns listeners that log the events of a target's limiter.
 func (l *Logger) Limiter(target string) *limit.Events {
 	log := l.With("component", "limit", "target", target)
 	return &limit.Events{

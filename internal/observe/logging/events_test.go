@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// A function that rejects most of many invocations is logged once, and again at intervals while it continues.
+// If a function throttles most of many invocations, that is logged once, and again at intervals while it continues.
 func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// The reason is logged again only after receiving resumed, and a drain is not a reason.
+// A reason is logged again only after receiving has resumed. A drain is not logged as a reason.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -59,7 +59,7 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Events are logged with constant messages and the keys that programs rely on.
+// Events are logged with constant messages and with the keys that programs depend on.
 func TestEventsBecomeLines(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -84,7 +84,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
 			e := l.Worker("jobs", "app")
 			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "status 500", Err: queue.ErrDenied})
-			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "status 500", Err: broken}) // too soon after the first
+			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "status 500", Err: broken}) // omitted: too soon
 		},
 		`"ERROR","msg":"message dead-lettered but not deleted, it may be dead-lettered twice","component":"worker",` +
 			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {

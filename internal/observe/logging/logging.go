@@ -17,10 +17,10 @@ import (
 type Format int
 
 const (
-	jsonLines Format = iota // one object per line
-	// Text is readable text for a terminal.
+	jsonLines Format = iota // one JSON object per line
+	// Text is readable text, as for a terminal.
 	Text
-	// SQSD is Text with deliveries logged like aws-sqsd.
+	// SQSD is Text, except that deliveries are logged like aws-sqsd does.
 	SQSD
 )
 
@@ -29,10 +29,10 @@ type Options struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
-	// Level is the minimum level. From slog.LevelWarn on, successful deliveries, the banner and excerpts of responses
-	// are omitted.
+	// Level is the minimum level. If it is slog.LevelWarn or higher, successful deliveries, the banner and excerpts
+	// of responses are omitted too.
 	Level slog.Level
-	// PerSecond limits the lines per second about deliveries of one outcome; 0 means no limit.
+	// PerSecond limits the number of lines per second for deliveries with the same outcome; 0 means no limit.
 	PerSecond int
 }
 
@@ -42,8 +42,8 @@ type Logger struct {
 	printer  *printer
 	opts     Options
 	sampler  sampler
-	observer atomic.Pointer[observer] // nil without an observer
-	printing *slog.Logger             // bypasses the observer
+	observer atomic.Pointer[observer] // nil if there is no observer
+	printing *slog.Logger             // logs without passing the line to the observer
 }
 
 // New returns a logger.
@@ -59,7 +59,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes durations as milliseconds, with the unit in the key.
+// inMillis writes durations in milliseconds and adds the unit to the key.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -69,7 +69,7 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 
 func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
-// AppOutput prints one line of output from an app process.
+// AppOutput prints one line of an app process's output.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
 	if o := l.observer.Load(); o != nil {
 		o.lines(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
@@ -86,13 +86,13 @@ func (l *Logger) AppOutput(process, stream string, line []byte) {
 	})
 }
 
-// SDK logs messages of the AWS SDK.
+// SDK logs a message of the AWS SDK.
 func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which has no
-// banner.
+// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which does not
+// support banners.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -106,7 +106,7 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed logs that a message's payload or the task registry is unavailable.
+// Postponed logs that a delivery was postponed because the message's payload or the task registry is unavailable.
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
 		l.Warn("delivery postponed", "component", "worker", "message_id", id,
@@ -122,7 +122,7 @@ func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 	return ok
 }
 
-// ReportOmitted logs every second how many lines sampling omitted, until ctx is done.
+// ReportOmitted logs once per second how many lines sampling omitted. It returns when ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -131,7 +131,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick.C:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // everything that remains
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report everything that remains
 			return
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Record is one line passed to an observer.
+// Record is one log line as passed to an observer.
 type Record struct {
 	At    time.Time
 	Level slog.Level
-	// Process is the app process that wrote the line to Stream, or "".
+	// Process is the app process that wrote the line, or "". Stream is the stream it wrote to.
 	Process, Stream string
-	// Text is the line as on a terminal, without time and colors.
+	// Text is the line as printed on a terminal, without time and colors.
 	Text string
 }
 
@@ -26,7 +26,7 @@ type observer struct {
 	events event.Listener
 }
 
-// Observe passes all further lines from slog.LevelInfo on to lines, and events also to the listener. lines must
+// Observe passes all later lines of level slog.LevelInfo and above to lines, and events to the listener. lines must
 // return quickly and be safe for concurrent use.
 func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
@@ -34,7 +34,7 @@ func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 
 type observingHandler struct {
 	slog.Handler
-	text     textHandler // collects attributes, prints nothing
+	text     textHandler // collects attributes but prints nothing
 	observer *atomic.Pointer[observer]
 }
 

@@ -7,20 +7,21 @@ import (
 	"tendril/queue"
 )
 
-// sampler limits lines about deliveries: for each outcome it admits the first ones in every second and counts the
-// others, so that successes never hide failures. A second starts with its first line. It is safe for concurrent use.
+// sampler limits the lines about deliveries. For each outcome, it admits the first lines in every second and counts
+// the others, so that successes never hide failures. A second starts with its first line. A sampler is safe for
+// concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
 	mu    sync.Mutex
-	kinds [queue.Postponed + 1]struct { // by outcome
+	kinds [queue.Postponed + 1]struct { // indexed by outcome
 		since            time.Time
 		printed, omitted int
 	}
 }
 
-// admit reports whether a line is printed. With the first line of a new second it returns how many were omitted
-// before.
+// admit reports whether to print a line. On the first line of a new second, it also returns how many lines were
+// omitted before.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0
@@ -42,7 +43,7 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	return true, omitted
 }
 
-// due reports omitted lines of past seconds, each once.
+// due reports the lines omitted in past seconds, once each.
 func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,7 @@ func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines in
 	}
 }
 
-// Interval limits a recurring line to once per interval. The zero value does not limit.
+// Interval limits a recurring log line to one per interval. The zero value does not limit.
 type Interval struct {
 	Every time.Duration
 

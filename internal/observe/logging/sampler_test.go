@@ -13,7 +13,7 @@ import (
 
 var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// admits counts how many of n lines about an outcome, spread over a period, are printed.
+// admits returns how many of n lines are printed, if they have the same outcome and are spread over a period.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
 		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))
@@ -25,7 +25,7 @@ func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Durat
 	return printed, reported
 }
 
-// omissions counts the omitted lines a sampler reports.
+// omissions counts the omitted lines that a sampler reports, by outcome.
 type omissions map[queue.Outcome]int
 
 func (o omissions) report(outcome queue.Outcome, lines int) { o[outcome] += lines }
@@ -59,7 +59,7 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 	}
 }
 
-// Many lines about one outcome do not affect the others.
+// Many lines with one outcome do not affect lines with other outcomes.
 func TestSuccessesHideNoFailures(t *testing.T) {
 	t.Parallel()
 	s := &sampler{perSecond: 100}
@@ -112,8 +112,8 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	}
 }
 
-// This holds for times in any order, and an outcome's omissions are not reported during a second in which it has
-// lines.
+// Every line is printed or counted, even if times are out of order. Omissions of an outcome are not reported during a
+// second in which it has lines.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,17 +12,17 @@ import (
 	"tendril/queue"
 )
 
-// Redelivery describes the queue's next step for an unfinished message.
+// Redelivery describes what the queue does next with an unfinished message.
 type Redelivery struct {
-	// Known means that the queue's redrive policy, or its absence, is known.
+	// Known means that it is known whether the queue has a redrive policy, and which.
 	Known bool
-	// DeadLetterQueue is the queue the message moves to next, or "".
+	// DeadLetterQueue is the queue to which the message moves next, or "".
 	DeadLetterQueue string
-	// MaxReceives is the maximum receive count.
+	// MaxReceives is the queue's maximum receive count.
 	MaxReceives int
 }
 
-// Sent prints the start of a delivery, which only the aws-sqsd format has.
+// Sent prints the start of a delivery. Only the aws-sqsd format has such a line.
 func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
@@ -32,9 +32,9 @@ func (l *Logger) Sent(target func() string) {
 	}
 }
 
-// Settled prints the end of a delivery.
+// Settled prints the result of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	// A finished message with a reason, unless dropped, had a response that deserves attention.
+	// A reason on a successful delivery deserves a line, unless the message was dropped.
 	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
 	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
 	if silent && !noted {

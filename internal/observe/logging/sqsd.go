@@ -27,14 +27,14 @@ import (
 // The first line marks the start of a delivery. Only a failure has a second one, with the message ID, receive count,
 // cause and duration in seconds.
 
-// appendSqsdSent appends the line for a delivery that starts, without a line feed.
+// appendSqsdSent appends the line for the start of a delivery, without a newline.
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends the line for a delivery that ended, or nothing for a success. A missing or truncated
-// response is a socket-err.
+// appendSqsdSettled appends the line for the end of a delivery. It appends nothing for a success. A missing or
+// truncated response is logged as socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -51,7 +51,8 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError names an error the way Ruby does, since people grep for these names.
+// socketError returns an error's name in Ruby, which aws-sqsd is written in, because users search logs for these
+// names.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -73,7 +74,8 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address as logged: always with a port, and without parts that may contain secrets.
+// TargetAddress returns an app's address for the log. It always includes the port, and omits parts that may contain
+// secrets.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

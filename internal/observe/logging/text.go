@@ -51,8 +51,8 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 type textHandler struct {
 	printer *printer
 	level   slog.Level
-	attrs   []slog.Attr // keys include group names
-	group   string      // prefix of later keys
+	attrs   []slog.Attr // keys include the group's name
+	group   string      // prefix of keys added later
 }
 
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
@@ -99,10 +99,11 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// requestKeys are attributes that only programs need.
+// requestKeys are attributes of requests that the text format omits.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText turns the attribute "act" into the message and drops request details. A rejected action keeps its message.
+// actText replaces the message with the attribute "act" and drops request details. A rejected action keeps its
+// message.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -126,8 +127,8 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent appends a record. Further lines of the message are indented, so that untrusted text cannot imitate a
-// line of tendril.
+// appendEvent appends a record. It indents further lines of the message, so that untrusted text cannot imitate a line
+// of tendril.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -161,7 +162,7 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	return attrs
 }
 
-// quoted returns a value as printable text, in quotation marks unless it is one word.
+// quoted returns a value as printable text. It adds quotation marks unless the value is a single word.
 func quoted(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:

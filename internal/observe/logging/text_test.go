@@ -16,15 +16,15 @@ import (
 	"tendril/queue"
 )
 
-// text returns a logger in Text format, and its output.
+// text returns a logger with Text format and the buffer it writes to.
 func text(opts Options) (*Logger, *bytes.Buffer) {
 	var out bytes.Buffer
 	opts.Out, opts.Format = &out, max(opts.Format, Text)
 	return New(opts), &out
 }
 
-// An endpoint's error or a leader's name can contain anything. It must not reach a terminal unescaped or look like a
-// line of tendril.
+// An endpoint's error or a leader's name can contain any text. The text must not reach a terminal unescaped or look
+// like a line of tendril.
 func TestUntrustedTextStaysInItsLine(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -80,7 +80,7 @@ func TestEventsOnATerminal(t *testing.T) {
 	}
 }
 
-// The banner and successes are omitted.
+// With a minimum level of Warn, the banner and successes are omitted.
 func TestQuietKeepsWarningsAndTheAppsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, SQSD} {
@@ -111,7 +111,7 @@ func TestBanner(t *testing.T) {
 	}
 }
 
-// A line about a failed attempt states the message's fate, or nothing if it is unknown.
+// A line about a failed attempt states what happens to the message next. It states nothing if that is unknown.
 func TestLastAttemptIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -141,7 +141,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	}
 }
 
-// This covers settled messages and messages of the SDK.
+// The keys of settled messages and of AWS SDK messages are covered.
 func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -218,7 +218,7 @@ func TestIntervalAllowsOneEach(t *testing.T) {
 	})
 }
 
-// Every duration has the unit in its key.
+// The key of every duration includes the unit.
 func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -246,8 +246,8 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	}
 }
 
-// A response that reports failures in a place Lambda ignores deletes messages. The warning appears in every format,
-// even with --quiet.
+// If a response reports failures where Lambda ignores them, the messages are deleted. The warning about that appears
+// in every format, even with --quiet.
 func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]Options{"JSON": {}, "text": {Format: Text}, "aws-sqsd": {Format: SQSD},

@@ -10,23 +10,23 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is the maximum number of queues with their own curves. The first ones read are kept.
+// MaxQueues is the maximum number of queues with curves of their own. The first queues read get them.
 const MaxQueues = 64
 
-// maxMarks is the maximum number of marks. The newest are kept.
+// maxMarks is the maximum number of marks. The newest marks are kept.
 const maxMarks = 100
 
-// Counts are cumulative numbers of messages. They may fall when a counter is reset.
+// Counts are cumulative numbers of messages. They decrease if a counter is reset.
 type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
 type Reading struct {
-	// Total covers all queues. Queues has the counts by queue name.
+	// Total counts the messages of all queues, and Queues those of each queue by name.
 	Total  Counts
 	Queues map[string]Counts
-	// InFlight is the number of messages at the target, and Limit the maximum.
+	// InFlight is the number of messages being delivered, and Limit its maximum.
 	InFlight, Limit int
-	// Oldest is the age of the oldest message. It is known only if HasOldest is true.
+	// Oldest is the age of the oldest message. It is valid only if HasOldest is true.
 	Oldest    time.Duration
 	HasOldest bool
 	Latencies health.Latencies
@@ -39,11 +39,11 @@ type Recorder struct {
 	mu     sync.Mutex
 	levels [len(ranges)]level
 	last   Reading
-	at     time.Time // time of last; zero before the first
+	at     time.Time // time of the last reading; zero before the first
 	marks  []Mark
 }
 
-// New returns a recorder that gets its readings from read.
+// New returns a recorder that calls read for its readings.
 func New(read func(now time.Time) Reading) *Recorder {
 	r := &Recorder{read: read}
 	for i := range r.levels {
@@ -68,7 +68,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// Mark records an event for the time axis.
+// Mark adds a mark to the time axis of the charts.
 func (r *Recorder) Mark(at time.Time, kind, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-// since returns the increase since an earlier reading, without new queues.
+// since returns the increases since an earlier reading. It omits queues that the earlier reading lacks.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -101,12 +101,13 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since returns 0 for a counter that was reset.
+// since returns the increase since earlier counts, or 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of a named range, or the shortest range for "", and false for an unknown name.
+// Curves returns the curves of the named range. If name is "", it returns those of the shortest range. It returns
+// false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {
@@ -129,7 +130,7 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 type sample struct {
 	took      time.Duration
 	traffic   map[string]Counts
-	reading   *Reading // the later one
+	reading   *Reading // the later of two readings
 	latencies health.Latencies
 }
 
@@ -148,8 +149,8 @@ type curve [points]float32
 type queueCurves struct{ in, out *curve }
 
 type level struct {
-	step    time.Duration // time per point
-	slot    int64         // period of the newest point, counted since 1970; 0 before the first
+	step    time.Duration // period of one point
+	slot    int64         // number of the newest point's period since 1970; 0 before the first
 	traffic map[string]queueCurves
 	gauges  [gauges]curve
 	open    period
@@ -158,7 +159,7 @@ type level struct {
 type period struct {
 	took      time.Duration
 	traffic   map[string]Counts
-	inFlight  float64 // multiplied by time
+	inFlight  float64 // sum of in-flight messages times duration
 	limit     int
 	oldest    time.Duration
 	hasOldest bool
@@ -174,7 +175,7 @@ func newLevel(p time.Duration) level {
 	return l
 }
 
-// blank sets n points starting at from to [none].
+// blank sets n points, starting at from, to [none].
 func (c *curve) blank(from, n int64) {
 	for i := range n {
 		c[(from+i)%points] = none
@@ -218,7 +219,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget drops queues without points, to make room for others.
+// forget removes queues that have no points, to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
@@ -243,7 +244,7 @@ func (l *level) write() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {
-			if len(l.traffic) > MaxQueues { // the extra one is the total
+			if len(l.traffic) > MaxQueues { // the total is one extra entry
 				continue
 			}
 			l.addQueue(name)
@@ -266,7 +267,7 @@ func (l *level) write() {
 }
 
 func (l *level) curves(now time.Time) Curves {
-	// A period has no point before its first reading.
+	// A period without a reading has no point.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
 
 	copied := func(c *curve) Values {
@@ -289,7 +290,7 @@ func (l *level) curves(now time.Time) Curves {
 	for i := range c.At {
 		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
 	}
-	c.At[points-1] = min(c.At[points-1], now.Unix()) // its period is still in progress
+	c.At[points-1] = min(c.At[points-1], now.Unix()) // the newest period may still be in progress
 
 	for name, q := range l.traffic {
 		if name == total {

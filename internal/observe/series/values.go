@@ -9,10 +9,10 @@ import (
 
 var none = float32(math.NaN())
 
-// Values are the points of one curve, oldest first. Unknown values are NaN, or null in JSON.
+// Values are the points of a curve, oldest first. An unknown value is NaN, and null in JSON.
 type Values []float32
 
-// MarshalJSON writes four significant digits, enough for a chart.
+// MarshalJSON writes values with four significant digits, which is enough for a chart.
 func (v Values) MarshalJSON() ([]byte, error) {
 	text := append(make([]byte, 0, 8*len(v)+2), '[')
 	for i, value := range v {
@@ -29,7 +29,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// UnmarshalJSON reads the output of MarshalJSON.
+// UnmarshalJSON reads JSON as MarshalJSON writes it.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	var read []*float32
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -45,7 +45,7 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Newest returns the newest point of a completed period, and false if it is unknown.
+// Newest returns the point of the newest completed period, and false if its value is unknown.
 func (v Values) Newest() (value float32, known bool) {
 	if len(v) < 2 {
 		return 0, false
@@ -56,35 +56,35 @@ func (v Values) Newest() (value float32, known bool) {
 
 func isNone(value float32) bool { return value != value }
 
-// Curves are all curves of one range, with 180 points each.
+// Curves holds all curves of one range. Each has 180 points.
 type Curves struct {
-	// At contains the ends of the periods in seconds since 1970, oldest first. The newest period may be in progress.
+	// At holds the end of each period in seconds since 1970, oldest first. The newest period may be in progress.
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
 	Marks  []Mark             `json:"marks"`
 }
 
-// Traffic is the rate of received and finished messages, in messages per second.
+// Traffic holds the rates of received (In) and finished (Out) messages per second.
 type Traffic struct {
 	In  Values `json:"in"`
 	Out Values `json:"out"`
 }
 
-// Environment contains the curves for all queues together.
+// Environment holds the curves that combine all queues.
 type Environment struct {
 	Traffic
-	// InFlight is the average number of messages at the target, and Limit the maximum.
+	// InFlight is the average number of messages being delivered, and Limit its maximum.
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries.
+	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries, in milliseconds.
 	P50MS         Values `json:"p50_ms"`
 	P95MS         Values `json:"p95_ms"`
 	P99MS         Values `json:"p99_ms"`
 	OldestSeconds Values `json:"oldest_seconds"`
 }
 
-// Mark is an event on the time axis.
+// Mark is a mark on the time axis.
 type Mark struct {
 	At   int64  `json:"at"`   // seconds since 1970
 	Kind string `json:"kind"` // "deploy" or "leadership"
@@ -92,8 +92,8 @@ type Mark struct {
 }
 
 type timeRange struct {
-	name string        // used in queries: "15m"
-	step time.Duration // time per point
+	name string        // name in queries, such as "15m"
+	step time.Duration // period of one point
 }
 
 const points = 180

@@ -9,7 +9,7 @@ import (
 type cachedSource[T any] struct {
 	read  func() T // nil if there is no source
 	calls singleflight.Group
-	// Only the running call uses value and at, the time value was read.
+	// value was read at the time at. Only the running call accesses them.
 	value T
 	at    time.Time
 }
@@ -19,8 +19,8 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// get returns the value of the source, calling it unless the cached value is fresh. ok is false if the source does
-// not answer in time. A stale value is never returned.
+// get returns the source's value. It calls the source unless the cached value is fresh. ok is false if the source
+// does not return in time; get never returns a stale value.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

@@ -15,8 +15,8 @@ type metricInfo struct {
 
 type catalogue struct {
 	registry *prometheus.Registry
-	vectors  map[string]prometheus.Collector // of countedMetrics
-	read     map[string]*prometheus.Desc     // of readMetrics
+	vectors  map[string]prometheus.Collector // metrics in countedMetrics, by name
+	read     map[string]*prometheus.Desc     // metrics in readMetrics, by name
 }
 
 func newCatalogue() catalogue {
@@ -46,7 +46,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// counter, gauge and histogram return a metric of [countedMetrics].
+// counter returns a counter from [countedMetrics]. The methods gauge and histogram do the same for their kinds.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -65,12 +65,12 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// collect registers a source. Metrics of a nil source are absent.
+// collect registers a source whose metrics are read on each collection. Metrics of a nil source are absent.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends nothing, since values are checked when collected.
+// Describe sends no descriptors, because metrics are checked when they are collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

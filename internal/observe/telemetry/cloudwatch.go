@@ -14,34 +14,35 @@ import (
 	"tendril/queue"
 )
 
-// putter writes metric data, at most 1000 sets at a time. Errors other than connection and permission errors mean
-// that the data is invalid.
+// putter writes metric data, at most 1000 statistic sets per call. Errors other than connection and permission errors
+// mean that the data is invalid.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the part of the namespace after "Workerless-". If it is "", no queue metrics are sent.
+	// Name is the part of the namespace after "Workerless-". Without it, no queue metrics are sent.
 	Name string
-	// Interval is the time between two calls, at least 1 s; 0 means 60 s.
+	// Interval is the time between two calls, which is at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the EnvironmentName dimension of the Health metric. If it is "", no health is sent.
+	// Environment is the value of the EnvironmentName dimension of health metrics. Without it, no health metrics are
+	// sent.
 	Environment string
-	// Health returns the state of the environment without blocking. If it is nil, no health is sent.
+	// Health returns the environment's health. It must not block. If it is nil, no health metrics are sent.
 	Health func() Health
-	// Logger receives a line when sending starts to fail and when it works again. It may be nil.
+	// Logger logs when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
-// Health is the state of an environment sent to CloudWatch.
+// Health is the health of an environment as sent to CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the value of EnvironmentHealth, from 0 for Ok to 25 for Severe as in Elastic Beanstalk's enhanced
-	// health.
+	// Code is the value of the EnvironmentHealth metric: 0 for Ok to 25 for Severe, as in Elastic Beanstalk's
+	// enhanced health.
 	Code int
-	// Periodic reports whether there are periodic tasks, which Leader requires. Leads reports whether this instance
-	// leads.
+	// Periodic reports whether there are periodic tasks; without them, the Leader metric is not sent. Leads reports
+	// whether this instance is the leader.
 	Periodic, Leads bool
 }
 
@@ -62,28 +63,28 @@ type Health struct {
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
-	sink     sink // for queue metrics
+	sink     sink // receives queue metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
-	pending  []aws.Datum // ordered by time; used by Run only
-	failures int         // consecutive; used by Run only
+	pending  []aws.Datum // in order of time; only Run uses it
+	failures int         // number of consecutive failures; only Run uses it
 }
 
 const (
 	// NamespacePrefix and the environment's name form the namespace of queue metrics.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic Beanstalk itself uses
-	// AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for Amazon.
+	// HealthNamespace is the namespace of the metrics Health, EnvironmentHealth and Leader. Elastic Beanstalk itself
+	// uses AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for AWS.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
-	// putTimeout limits one call, and flushTimeout all work of Run after its context is done.
+	// putTimeout limits each call. flushTimeout limits the work that Run does after its context is done.
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second
 )
 
-// NewCloudWatch returns a CloudWatch that sends nothing until [CloudWatch.Run].
+// NewCloudWatch returns a CloudWatch. It sends nothing until [CloudWatch.Run] is called.
 func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -96,8 +97,8 @@ func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	return c
 }
 
-// Worker returns a listener that counts a queue's deliveries. Only Settled is set. Listeners for the same queue share
-// one count.
+// Worker returns a listener that counts a queue's deliveries. Only its Settled field is set. Listeners for the same
+// queue share one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,9 +116,10 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, then takes at most 5 s to send the rest. It retries a failed call after 5 s, up
-// to 5 minutes, together with data of later intervals. It keeps at most 15 intervals and merges the oldest. If a
-// response is lost, the call is repeated, so data may be counted twice but is never lost.
+// Run sends data until ctx is done, and then spends at most 5 s on sending the rest. After a failed call, it retries
+// with data of later intervals; the delay starts at 5 s and grows to 5 minutes. It keeps at most 15 intervals and
+// merges the oldest beyond that. If a response is lost, the call is repeated, so data may be counted twice but is not
+// lost.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -203,7 +205,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth sends the current state. A failed call is not retried, since the next interval sends newer values.
+// sendHealth sends the current health. It does not retry a failed call, because the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -224,7 +226,8 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether CloudWatch rejected the data as invalid. Retrying would only delay later intervals.
+// isRejected reports whether CloudWatch rejected the data as invalid. Retrying invalid data would only delay later
+// intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

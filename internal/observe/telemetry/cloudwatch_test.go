@@ -91,14 +91,14 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		for i := range 4 {
 			jobs.Settled(ended(queue.Done, time.Duration(i+1)*10*time.Millisecond))
 		}
-		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // the same queue
+		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // counts for the same queue
 		jobs.Settled(ended(queue.Unreached, time.Hour))
 		jobs.Settled(ended(queue.Throttled, time.Hour))
 		mail.Settled(ended(queue.Failed, time.Second))
 		time.Sleep(61 * time.Second)
 		jobs.Settled(ended(queue.Done, time.Millisecond))
 		time.Sleep(2 * time.Minute)
-		stop() // a second after the third interval, which had no deliveries
+		stop() // one second after the third interval, which had no deliveries
 
 		at, later, idle := start.Add(time.Minute), start.Add(2*time.Minute), start.Add(3*time.Minute)
 		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) aws.Datum {
@@ -138,7 +138,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 		state.Store(&Health{Green: true, Code: 1})
 		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() Health { return *state.Load() },
 			Interval: 10 * time.Second})
-		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name, so no queue metrics
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // without a name there are no queue metrics
 		stop := running(c)
 		time.Sleep(11 * time.Second)
 		state.Store(&Health{Code: 25, Periodic: true, Leads: true})
@@ -178,7 +178,7 @@ func TestNoValueIsLostWhileCloudWatchFails(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		jobs := c.Worker("jobs")
 		stop := running(c)
-		for range 40 { // far more intervals than are kept
+		for range 40 { // many more intervals than are kept
 			jobs.Settled(ended(queue.Done, time.Second))
 			time.Sleep(30 * time.Second)
 		}
@@ -311,7 +311,7 @@ func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 	}
 }
 
-// Merging preserves sums, counts, minimum and maximum, and never leaves more intervals than allowed.
+// Merging preserves sums, counts, minimums and maximums. It never leaves more intervals than allowed.
 func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -36,7 +36,7 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system identifies the messaging system: SQS, also for the embedded queue.
+// system returns the messaging system attribute. It is SQS, even for an embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// dashboard has the checked parts of a Grafana dashboard.
+// dashboard holds the parts of a Grafana dashboard that are checked.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -42,7 +42,7 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 	}
 	known, ids, filled := names(), map[int]bool{}, map[[2]int]string{}
 	for _, v := range d.Templating.List {
-		if v.Definition != "" { // a data source variable has none
+		if v.Definition != "" { // a data source variable has no definition
 			checkExpression(t, known, "the variable "+v.Name, v.Definition)
 		}
 	}
@@ -68,7 +68,7 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 	}
 }
 
-// rules is a file of alert rules.
+// rules holds a file of alert rules.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -108,7 +108,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// checkTemplates checks that texts only use labels the expression keeps.
+// checkTemplates checks that texts use only labels that the expression keeps.
 func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	kept := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(expr)
 	for _, text := range texts {
@@ -120,7 +120,7 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	}
 }
 
-// names returns the available series with their labels.
+// names returns the labels of all available series by name.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
 	for _, m := range allMetrics() {
@@ -141,7 +141,7 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)\s*\(`)
 )
 
-// checkExpression finds unknown names and labels, and unbalanced parentheses.
+// checkExpression reports unknown names, unknown labels and unbalanced parentheses.
 func checkExpression(t *testing.T, known map[string][]string, where, expr string) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Deliver returns listeners for deliveries from a queue to a target.
+// Deliver returns listeners that count events of deliveries from a queue to a target.
 func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	ok := t.catalogue.counter("tendril_app_connects_total", target, "ok")
 	failed := t.catalogue.counter("tendril_app_connects_total", target, "failed")
@@ -30,9 +30,9 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	}
 }
 
-// Supervisor returns listeners for the app's supervisor.
+// Supervisor returns listeners that count events of the app's supervisor.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	var exits sync.Map // last exit reason of each process
+	var exits sync.Map // last exit reason by process
 	return &supervisor.Events{
 		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
@@ -56,7 +56,7 @@ func exitReason(e *supervisor.Exit) string {
 	return "exit"
 }
 
-// Periodic returns listeners for the scheduler of periodic tasks.
+// Periodic returns listeners that count events of the periodic tasks' scheduler.
 func (t *Telemetry) Periodic() *periodic.Events {
 	reasons := map[periodic.Reason]string{
 		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
@@ -83,7 +83,7 @@ func (t *Telemetry) Periodic() *periodic.Events {
 	}
 }
 
-// Leader returns listeners for the elector.
+// Leader returns listeners that count events of the leader election.
 func (t *Telemetry) Leader() *leader.Events {
 	terms, failed := t.catalogue.counter("tendril_leader_terms_total"), t.catalogue.counter("tendril_leader_store_errors_total")
 	return &leader.Events{
@@ -92,7 +92,7 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// Reasons for dead-lettering: too many receives, the app's request, or a status in terminal-codes.
+// Reasons for dead-lettering: too many receives, the app's request, or a status listed in terminal-codes.
 const (
 	reasonReceives = "receives"
 	reasonApp      = "app"
@@ -109,8 +109,8 @@ func deadLetterReason(i queue.Instruction) string {
 	return reasonReceives
 }
 
-// Broker returns listeners for the embedded queues. Counters of the named queues start at 0, so that their first
-// dead-lettered message is visible as a change.
+// Broker returns listeners that count events of the embedded queues. Counters of the named queues start at 0, so that
+// even their first dead-lettered message shows as an increase.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

@@ -27,9 +27,10 @@ const instrumentationName = "tendril"
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
 	Version string
-	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one; "" means tendril.
+	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one. If it is "", the
+	// name is tendril.
 	Service string
-	// Logger receives a line when sending starts to fail and when it works again. It may be nil.
+	// Logger logs when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -39,7 +40,7 @@ type OTLPOptions struct {
 // spans are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
-	exports         context.Context // canceled when Close returns
+	exports         context.Context // canceled by Close
 	cancelExports   context.CancelFunc
 
 	tracer         trace.Tracer // nil if traces are off
@@ -49,8 +50,8 @@ type OTLP struct {
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ variables of this process. It returns nil without an error if they set no endpoint or
-// disable OpenTelemetry. It sends no request.
+// OpenOTLP reads this process's OTEL_ environment variables. It returns nil without an error if they set no endpoint
+// or disable OpenTelemetry. It sends no request.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -85,7 +86,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource gives environment variables precedence.
+// newResource returns the resource that describes this service. Environment variables take precedence over attrs.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -95,7 +96,8 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Long enough to survive a restart of the collector, short enough to report a missing one soon.
+// Retries last long enough to survive a restart of the collector, but end soon enough to report a missing one
+// promptly.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -129,7 +131,7 @@ func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version 
 	return err
 }
 
-// Close sends pending data and stops. Data not sent when ctx is done is lost.
+// Close sends pending data and stops sending. Data not sent before ctx is done is lost.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
@@ -138,7 +140,7 @@ func (o *OTLP) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, o.cancelExports)()
 	var err error
 	if o.tracerProvider != nil {
-		// The provider does not shut down its processor if ctx is already done.
+		// The provider does not shut down its processor if ctx is already done, so do it here.
 		err = errors.Join(o.processor.Shutdown(ctx), o.tracerProvider.Shutdown(ctx))
 	}
 	if o.meterProvider != nil {
@@ -164,7 +166,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor counts the spans that the underlying processor would drop silently.
+// boundedProcessor counts spans that the wrapped processor would drop silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -172,7 +174,7 @@ type boundedProcessor struct {
 	sink    *sink
 }
 
-// OnEnd queues a finished span.
+// OnEnd queues a finished span, or counts it as dropped if the queue is full.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
@@ -188,7 +190,7 @@ type spanExporter struct {
 	pending *atomic.Int64
 }
 
-// ExportSpans sends one batch. It returns nil, because the sink records the error.
+// ExportSpans sends a batch of spans. It always returns nil, because the sink records errors.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -207,7 +209,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export sends all metrics. They are cumulative, so a failed call loses only intermediate points.
+// Export sends all metrics. They are cumulative, so a failed call loses only intermediate values.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

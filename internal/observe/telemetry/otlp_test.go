@@ -29,16 +29,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// collector receives OTLP over HTTP.
+// collector is a server that receives OTLP over HTTP.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex
 	spans   []*tracepb.Span
 	metrics []*metricspb.Metric
 	about   map[string]string
-	status  int           // returned instead of 200
-	hold    chan struct{} // responses wait until it is closed; nil does not wait
-	arrived chan struct{} // receives one value per request while there is room
+	status  int           // status to return instead of 200
+	hold    chan struct{} // responses wait until hold is closed; nil means no wait
+	arrived chan struct{} // receives one value per request, unless it is full
 }
 
 func newCollector(t *testing.T) *collector {
@@ -143,7 +143,7 @@ func open(t *testing.T, opts *OTLPOptions) *OTLP {
 	if err != nil || o == nil {
 		t.Fatalf("OpenOTLP: %v, %v", o, err)
 	}
-	t.Cleanup(func() { _ = o.Close(context.Background()) }) // a second Close is harmless
+	t.Cleanup(func() { _ = o.Close(context.Background()) }) // calling Close twice is allowed
 	return o
 }
 
@@ -175,7 +175,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	o := open(t, &OTLPOptions{Version: "1.2.3"})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
-	around, outer := o.tracer.Start(context.Background(), "around") // must not become the parent
+	around, outer := o.tracer.Start(context.Background(), "around") // this span must not become the parent
 	defer outer.End()
 	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})
@@ -220,7 +220,7 @@ func TestBatchIsLinkedToEachMessage(t *testing.T) {
 		{ID: "b"},
 		{ID: "c", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"},
 	})
-	end([]queue.Result{{Outcome: queue.Done}, {Outcome: queue.Done}}) // the third is missing
+	end([]queue.Result{{Outcome: queue.Done}, {Outcome: queue.Done}}) // the third result is missing
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	for range 100 { // 200 spans: a blocking processor would hang here
+	for range 100 { // produces 200 spans; a blocking processor would hang here
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 	}
@@ -356,7 +356,7 @@ func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
-		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // a failure frees room too
+		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // a failed call must free the queue too
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {

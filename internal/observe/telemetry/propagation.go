@@ -12,18 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// Message attributes that carry the sender's trace. They are named after the headers they become.
+// Message attributes that carry the sender's trace context. Each is sent as the header of the same name.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
 	baggageAttribute = "baggage"
 )
 
-// maxState is the longest tracestate that all implementations propagate, in bytes.
+// maxState is the length in bytes of the longest tracestate that all implementations propagate.
 const maxState = 512
 
-// Propagate returns the trace headers for delivering a message: from the span in ctx, otherwise from the message.
-// Invalid values are omitted, since receivers would drop the trace or reject the request.
+// Propagate returns the trace headers for delivering a message. They come from the span in ctx or, without one, from
+// the message. Invalid values are omitted, because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -49,7 +49,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 		}
 	}
 
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root of a new trace
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // ctx holds the root span of a new trace
 		t.Traceparent = traceparent(ctx)
 	} else if t.Traceparent != "" && len(state) <= maxState {
 		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {
@@ -59,7 +59,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-// creation returns the trace context in which a message was created.
+// creation returns the trace context in which the message was created.
 func creation(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc
@@ -88,12 +88,12 @@ type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Set does nothing, since messages are immutable.
+// Set does nothing, because messages are immutable.
 func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns the value of an attribute if it is printable text.
+// textAttribute returns an attribute's value if it is printable text, and "" otherwise.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

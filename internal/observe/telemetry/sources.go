@@ -10,8 +10,8 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources return the current state. They are called when the metrics are read, concurrently, at most once per second
-// each. If a source takes longer than two seconds or is nil, its metrics are absent.
+// Sources are functions that return the current state. They are called when the metrics are read: concurrently, and
+// each at most once per second. The metrics of a source are absent if it is nil or takes longer than two seconds.
 type Sources struct {
 	Workers   func() []WorkerStatus
 	Queues    func() []Queue
@@ -24,12 +24,12 @@ type Sources struct {
 	Certificates func() []Certificate
 }
 
-// WorkerStatus is the status of one worker.
+// WorkerStatus is the status of a worker and its names in metrics.
 type WorkerStatus struct {
-	// Queue and Target are the arguments of [Telemetry.Worker].
+	// Queue and Target are the values passed to [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit is the concurrency limit that adapts to the target's speed, or 0.
+	// AdaptiveLimit is the concurrency limit that adapts to the target's speed. It is 0 if the limit is not adaptive.
 	AdaptiveLimit int
 }
 
@@ -37,17 +37,17 @@ type WorkerStatus struct {
 type Queue struct {
 	Name                       string
 	Visible, InFlight, Delayed int64
-	// OldestAge is 0 if the queue is empty. HasAge is false if the queue does not report it.
+	// OldestAge is 0 if the queue is empty. HasAge is false if the age is unknown.
 	OldestAge time.Duration
 	HasAge    bool
 }
 
-// Limit is the limiter state of one target. The zero value has no limits.
+// Limit is the state of a target's limiter. The zero value has no limits.
 type Limit struct {
 	Target string
-	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
+	// Breaker is "closed", "open" or "half-open". It is "" without a circuit breaker.
 	Breaker string
-	// These count deliveries that had to wait since startup, by reason.
+	// The fields below count, by reason, the deliveries that had to wait since startup.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -65,7 +65,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			if p.State == supervisor.Finished {
-				continue // not expected to run
+				continue // a finished process is not expected to run
 			}
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
@@ -97,9 +97,9 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends a limit shared by several workers only once.
+// sendWorkers sends the metrics of the workers. It sends a limit that several workers share only once.
 func sendWorkers(out samples, workers []WorkerStatus) {
-	limits := map[string]int{} // by target
+	limits := map[string]int{} // keyed by target
 	for i := range workers {
 		w, s := &workers[i], &workers[i].Status
 		out.send("tendril_inflight", float64(s.InWork), w.Queue, w.Target)
@@ -123,7 +123,8 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues omits queues beyond the limit, because a partial sum would be misleading.
+// sendQueues sends the metrics of the queues. It omits queues beyond the limit, because a partial sum would be
+// misleading.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -157,8 +158,8 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames replaces all but the first names with "other", because clients that create queues choose them. The
-// zero value is empty.
+// boundedNames limits the number of label values: all names but the first ones become "other", because clients choose
+// the names of queues they create. The zero value is empty.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -24,7 +24,7 @@ type tally struct {
 	queue string
 
 	mu       sync.Mutex
-	duration aws.Datum // values only, in milliseconds
+	duration aws.Datum // only the values, in milliseconds
 	failed   float64
 }
 
@@ -42,8 +42,9 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the interval's statistic sets to data and starts the next interval. A whole interval without
-// deliveries only reports that no message was processed, which does not affect the failure ratio or average duration.
+// endInterval appends the interval's statistic sets to data and starts the next interval. For a whole interval
+// without deliveries, it only reports that no messages were processed, because that does not affect the failure ratio
+// and the average duration.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -68,17 +69,17 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	processed.Sum = n
 	processed.Minimum, processed.Maximum = 1, 1
 
-	// 1 for each failure and 0 for each success, so the average is the failure ratio.
+	// The value is 1 for each failure and 0 for each success, so the average is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"
 	failures.Sum = failed
 	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
 	return append(data, processed, failures, duration)
 }
 
-// maxIntervals is the number of intervals kept while CloudWatch does not accept data.
+// maxIntervals is the maximum number of intervals kept while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals until at most limit remain. No value is lost.
+// mergeOldest merges the oldest intervals until at most limit intervals remain. No values are lost.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

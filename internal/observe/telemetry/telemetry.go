@@ -12,10 +12,10 @@ import (
 
 // Options configure [New]. A nil *Options is valid.
 type Options struct {
-	// Version is the version of tendril for tendril_build_info, or "".
+	// Version is tendril's version for the metric tendril_build_info, or "".
 	Version string
 	Sources Sources
-	// CloudWatch and OTLP also receive the workers' events. Each may be nil. The caller starts and stops them.
+	// CloudWatch and OTLP also receive the workers' events. Either may be nil. The caller starts and stops them.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
 	Logger     *slog.Logger
@@ -28,7 +28,7 @@ type Telemetry struct {
 	queues    boundedNames
 }
 
-// New creates the metrics. It starts nothing.
+// New registers the metrics. It starts no goroutines.
 func New(opts *Options) *Telemetry {
 	t := &Telemetry{catalogue: newCatalogue()}
 	if opts != nil {
@@ -55,8 +55,8 @@ func (t *Telemetry) sinks() []sinkStats {
 	return all
 }
 
-// Handler serves the metrics to Prometheus, in OpenMetrics format if requested. Concurrent requests share one
-// collection.
+// Handler serves the metrics to Prometheus, in OpenMetrics format if the client requests it. Concurrent requests
+// share one collection.
 func (t *Telemetry) Handler() http.Handler {
 	opts := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, CoalesceGather: true}
 	if t.opts.Logger != nil {
@@ -65,7 +65,7 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.catalogue.registry, opts)
 }
 
-// Reloaded records the result of reloading settings or tasks; nil means success.
+// Reloaded records the result of reloading settings or tasks. A nil error means success.
 func (t *Telemetry) Reloaded(err error) {
 	t.catalogue.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {

@@ -82,7 +82,7 @@ func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
 	return s
 }
 
-// emitAll calls every listener once.
+// emitAll calls each listener at least once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
@@ -97,7 +97,7 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
 	w.Settled(instructed(worker.Settled{Outcome: queue.Done, Status: 410}, queue.Drop))
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422, DeadLettering: true}, queue.TerminalStatus))
-	// Without a dead-letter queue:
+	// The queue has no dead-letter queue.
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422}, queue.TerminalStatus))
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.TerminalStatus})
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.DeadLetterNow})
@@ -149,7 +149,7 @@ func emitAll(t *Telemetry) {
 	b.Expired("jobs", 6)
 }
 
-// read returns the metrics Prometheus would get, limited to tendril's own.
+// read returns tendril's own metrics as Prometheus would receive them.
 func read(t testing.TB, tel *Telemetry, accept string) string {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -169,7 +169,7 @@ func read(t testing.TB, tel *Telemetry, accept string) string {
 	return strings.Join(own, "")
 }
 
-// compareGolden compares with a file, or updates it.
+// compareGolden compares text with a golden file, or updates the file.
 func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {

@@ -11,23 +11,23 @@ import (
 	"tendril/queue"
 )
 
-// TracerOptions describe the queue and target of a [Tracer].
+// TracerOptions describe a [Tracer]'s queue and target.
 type TracerOptions struct {
 	// QueueURL is "" if unknown.
 	Queue, QueueURL string
-	// Target is the app's URL, or Function the name of a Lambda function.
+	// Target is the app's URL, and Function the name of a Lambda function. Only one of them is set.
 	Target, Function string
 }
 
-// Tracer creates the spans for deliveries from one queue to one target. A nil *Tracer creates none, at no cost. Its
+// Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none and costs nothing. Its
 // methods are safe for concurrent use.
 //
-// The span "process QUEUE" covers the delivery and is linked to the context in which the message was created. Its
-// child "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be
-// delivered days after it was sent, and more than once.
+// The span "process QUEUE" covers the delivery and links to the context in which the message was created. Its child span
+// "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be delivered days
+// after it was sent, and more than once.
 type Tracer struct {
 	tracer                  trace.Tracer
-	process, call           string // span names
+	process, call           string // names of the spans
 	processAttrs, callAttrs []attribute.KeyValue
 }
 
@@ -50,8 +50,8 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans for delivering one message or a batch. [Propagate] gets the headers for the app from the
-// returned context. end must be called once, with one result per message; a missing result counts as failed.
+// Begin starts the spans for delivering one message or a batch. [Propagate] reads the headers for the app from the
+// returned context. The caller must call end once, with one result per message; a missing result counts as a failure.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -88,7 +88,8 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType returns the status, or the outcome if there was no response. OpenTelemetry requires few distinct values.
+// errorType returns the HTTP status, or the outcome if there was no response. OpenTelemetry requires the attribute to
+// have few distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// Outcomes of deliveries, used as a label. Up to outcomeDeadLetter the app received the message; with the last three
-// it was never delivered.
+// Outcomes of deliveries, used as label values. Up to outcomeDeadLetter, the app received the message. For the last
+// three, no delivery was attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -26,8 +26,8 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns listeners for the worker that delivers from a queue to a target. Settled does not allocate and takes
-// well below a microsecond.
+// Worker returns listeners that count events of the worker that delivers from a queue to a target. Settled does not
+// allocate and takes well under a microsecond.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
@@ -55,7 +55,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
-			if p.Throttled { // otherwise no request was made, so there was no delivery
+			if p.Throttled { // otherwise no request was made, so there was no delivery to count
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},
@@ -96,13 +96,13 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters look up metrics needed for every message once.
+// deliveryCounters holds the metrics updated for every message, so that each is looked up only once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
-	// deliveries are created on first use, since most combinations never occur.
+	// deliveries are created on first use, because most combinations never occur.
 	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
@@ -112,7 +112,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// These start at 0, so that the first failure is visible as a change.
+	// These start at 0, so that even the first failure shows as an increase.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)

@@ -25,11 +25,11 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	for field := range strings.SplitSeq(header, ";") {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
-		case name == "" && !found: // a trailing semicolon
+		case name == "" && !found: // the header ends with a semicolon
 		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
 			return sc, errXRay
 		case name == "Root":
-			// The version, 8 digits of time, 24 random digits.
+			// The value consists of a version, 8 digits of time and 24 random digits.
 			if len(value) != 35 || value[:2] != "1-" || value[10] != '-' {
 				return sc, errXRay
 			}

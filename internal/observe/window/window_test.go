@@ -27,7 +27,7 @@ func TestWindowForgetsInSteps(t *testing.T) {
 			t.Errorf("after %d s: %d things, want %d", tt.at, got, tt.want)
 		}
 	}
-	*w.At(at(125))++ // its bucket was in use
+	*w.At(at(125))++ // an earlier minute used the same bucket
 	if got := sum(125); got != 1 {
 		t.Errorf("a new minute starts with %d things, want 1", got)
 	}
@@ -38,6 +38,6 @@ func TestWindowForgetsInSteps(t *testing.T) {
 		t.Errorf("after the clock was set back there are %d things, want 1", got)
 	}
 	for range w.Recent(at(125)) {
-		break // a reader may stop early
+		break // a caller may stop early
 	}
 }
