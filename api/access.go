@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Scopes of a session or token. No scope includes another.
+// Scopes of a session or token. No scope implies another.
 const (
-	// ScopeRead allows reading message bodies, settings, and output of apps, hooks and other servers.
+	// ScopeRead permits reading message bodies, settings, and the output of apps, hooks and other servers.
 	ScopeRead = "read"
-	// ScopeAct allows changing queues, messages and tasks, and stopping the environment.
+	// ScopeAct permits changing queues, messages and tasks, and stopping the environment.
 	ScopeAct = "act"
-	// ScopeDeploy allows running code: deployments and reloads.
+	// ScopeDeploy permits running code: deployments and reloads.
 	ScopeDeploy = "deploy"
 )
 
@@ -49,7 +49,7 @@ type Caller struct {
 	// Who is "owner", "session" with a number, "token" with a name, or "anyone"; "" if the caller is unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly means that every action is refused; BodiesHidden that bodies are included on request only.
+	// ReadOnly is true if every action is refused, and BodiesHidden if bodies are included only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The lock belongs to the open file, so two claims of one process behave like those of two processes.
+// The lock belongs to the open file, so two claims in one process conflict as they would in two processes.
 func TestOneClaimsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestOneClaimsADirectory(t *testing.T) {
 	}
 }
 
-// Commands check the lock while it is being claimed.
+// Commands may check the lock while it is being claimed.
 func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

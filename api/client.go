@@ -19,18 +19,18 @@ import (
 	"time"
 )
 
-// ErrOff means that the environment runs without a console.
+// ErrOff reports that the environment runs without a console.
 var ErrOff = errors.New("the console is off")
 
-// Client calls the console of a running environment. It is safe for concurrent use. Errors are [*Error] if the
+// Client calls the console of a running environment. It is safe for concurrent use. Errors are an [*Error] if the
 // console refuses a request, and wrap [ErrNotRunning] if the environment is gone.
 type Client struct {
 	Instance Instance
-	// Bodies requests message bodies even if they are hidden. Set it before the first call.
+	// Bodies is true to request message bodies even if they are hidden. It must be set before the first call.
 	Bodies bool
 
 	transport Transport
-	dataDir   string // empty for [NewClient]
+	dataDir   string // "" for clients from [NewClient]
 	onlyReads bool
 }
 
@@ -61,12 +61,12 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer sends a request and stores the answer in into, a pointer to the route's answer type. A refusal is an
-	// [*Error].
+	// Answer sends a request and stores the answer in into, a pointer to the route's answer type. If the request is
+	// refused, the error is an [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
-// Request is a call of a [Route].
+// Request is a call to a [Route].
 type Request struct {
 	Pattern string
 	Names   []string
@@ -104,7 +104,7 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 	return answer, err
 }
 
-// ErrOnlyReads is returned for changes after [Client.OnlyRead].
+// ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
 func (c *Client) answer(ctx context.Context, r *Request, into any) error {
@@ -132,7 +132,7 @@ func (c *Client) withBodies(query url.Values) url.Values {
 
 func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
-// OnlyRead makes the client refuse all further calls that would change something.
+// OnlyRead makes the client refuse all later calls that would change something.
 func (c *Client) OnlyRead() { c.onlyReads = true }
 
 // Close closes idle connections.
@@ -167,7 +167,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of one of [series.Ranges], the shortest for "".
+// Series returns the curves of the given range, one of [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -254,7 +254,8 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 	return err
 }
 
-// Purge removes the messages of a queue up to through and returns their number. Confirm must be the queue's name.
+// Purge deletes a queue's messages up to the position through and returns their number. confirm must be the queue's
+// name.
 func (c *Client) Purge(ctx context.Context, name, confirm string, through int64) (int, error) {
 	n, err := PurgeQueue.send(ctx, c, Confirmation{confirm, through}, name)
 	return n["purged"], err
@@ -267,15 +268,15 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 	return answer.ARN, err
 }
 
-// DeleteQueue deletes an embedded queue and returns its number of messages. Confirm must be the queue's name. The
-// environment's own queues and dead-letter queues in use cannot be deleted.
+// DeleteQueue deletes an embedded queue and returns how many messages it contained. confirm must be the queue's name.
+// The environment's own queues and dead-letter queues in use cannot be deleted.
 func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
 	n, err := DeleteQueue.get(ctx, c, url.Values{"confirm": {confirm}}, name)
 	return n["deleted"], err
 }
 
-// Send sends up to ten messages to an embedded queue. Once they are on disk, it returns one result per message, in
-// order.
+// Send sends up to ten messages to an embedded queue. It returns once they are on disk, with one result per message,
+// in order.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
@@ -299,9 +300,9 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	return sent, nil
 }
 
-// Drain asks the environment to drain and stop, and waits up to wait. It returns true once all work is settled, false
-// if the drain is still in progress. An environment that disappears after accepting the drain counts as drained. If
-// the drain ended with work cut off, the [Error] has Late set.
+// Drain asks the environment to drain and stop, and waits for up to wait. It returns true once all messages are
+// settled, and false if the drain is still in progress. If the environment disappears after accepting the request, it
+// counts as drained. If the drain ended before all work was done, the [Error] has Late set.
 func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
@@ -318,20 +319,20 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Deploy replaces the app's version with the folder or archive at path, "" meaning the current one. The error has
-// status 422 if the deployment failed, 409 if it could not start. Canceling ctx does not stop it.
+// Deploy replaces the app's version with the folder or archive at path; "" means the current version's. The error has
+// status 422 if the deployment failed, and 409 if it could not start. Canceling ctx does not stop the deployment.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] per problem in the task file. Statuses are as
-// for Deploy.
+// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file. Its status
+// is as for Deploy.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue for at most within; 0 means as long as listing a page may
-// take.
+// Count counts the selected messages of an embedded queue. It takes at most within; 0 means the time limit for
+// listing a page.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := sel.query()
 	if within > 0 {
@@ -350,8 +351,8 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in queue to, and returns the new ID. An empty to means the
-// message's source queue.
+// Edit atomically replaces the message id with msg in the queue to, and returns the new message's ID. If to is "",
+// msg is sent to the queue that the message was dead-lettered from.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -365,14 +366,15 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns the number moved. An empty to returns each to its
-// source queue.
+// Move moves up to 1000 messages to another queue and returns how many were moved. If to is "", each message returns
+// to its source queue.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns the number deleted. For more than one, confirm must be their number.
+// Delete deletes up to 1000 messages and returns how many were deleted. To delete more than one, confirm must be
+// their number.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
@@ -411,7 +413,7 @@ func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
 
-// PauseTask skips the runs of a task until ResumeTask. The reason is as in Pause.
+// PauseTask makes the environment skip a task's runs until ResumeTask. The reason is as in Pause.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	_, err := PauseTask.send(ctx, c, Reason{why}, name)
 	return err
@@ -459,7 +461,7 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 	return err
 }
 
-// Exchange returns the last recorded request for a message with its answer, or an error with status 404.
+// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is none.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
@@ -487,14 +489,14 @@ func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	return list.Versions, err
 }
 
-// Rollback redeploys an earlier version; 0 means the previous one. Errors are as for Deploy, or 404 for an unknown
-// version.
+// Rollback redeploys an earlier version; 0 means the previous one. Errors are as for Deploy, with status 404 for an
+// unknown version.
 func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error) {
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 without a
-// deployment, or if the new version already serves.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there
+// is none, or if the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }
@@ -528,8 +530,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, e
 	return list.Events, err
 }
 
-// FollowEvents calls each for the events selected by f as they occur, starting after f.After, or with the next event
-// if it is 0. It returns the error of each, nil if the environment ends the stream, or the reason why streaming
+// FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with
+// the next event. It returns the error of each, nil if the environment ends the stream, or the reason why streaming
 // failed.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return follow(ctx, c, GetEvents.request(f.query()), each)
@@ -546,7 +548,7 @@ func (c *Client) FollowLogs(ctx context.Context, f LineFilter, each func(eventlo
 	return follow(ctx, c, GetLogs.request(f.query()), each)
 }
 
-// NewLogin returns a login link for one browser, as printed by 'tendril open'. It requires the owner's token.
+// NewLogin returns a login link for one browser, like 'tendril open'. It requires the owner's token.
 func (c *Client) NewLogin(ctx context.Context, scopes ...string) (string, error) {
 	link, err := NewLogin.send(ctx, c, LoginRequest{scopes})
 	return c.Instance.ConsoleURL() + link.Path, err

@@ -1,21 +1,21 @@
 package api
 
-// When a changed option takes effect.
+// Effects of changing an option.
 const (
-	EffectReload  = "reload" // as soon as the change is saved
+	EffectReload  = "reload" // takes effect when the change is saved
 	EffectRestart = "restart"
 )
 
 // Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// Hash is the hash of the file's content, which a change must name as its base.
+	// Hash is the hash of the settings file, which a change must use as its base.
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 	Hash   string `json:"hash"`
-	// Blocks are from Elastic Beanstalk's configuration page, Topics from all options.
+	// Blocks are the sections of Elastic Beanstalk's configuration page, and Topics the groups of all options.
 	Blocks []string `json:"blocks"`
 	Topics []string `json:"topics"`
-	// Options has the order of docs/options.md.
+	// Options are in the order of docs/options.md.
 	Options []ConfigOption `json:"options"`
 	// Queues is empty if the environment only serves queues.
 	Queues []ConfigQueue `json:"queues"`
@@ -36,15 +36,15 @@ type ConfigOption struct {
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a bare number,
-	// if any.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a number
+	// without a suffix, if any.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is in words if it is not fixed. Allowed describes the valid values.
+	// Default is a description if the default is not fixed. Allowed describes the valid values.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
-	// Hidden means that at least a part of the value is redacted.
+	// Hidden is true if at least a part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
 	// Scope is required to change the option. Effect is an Effect constant. Locked is the reason why the settings
 	// file cannot change it, or "".
@@ -56,7 +56,7 @@ type ConfigOption struct {
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings have names as in a change, such as "http-path of payments".
+	// Settings have the names used in a change, such as "http-path of payments".
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -79,10 +79,10 @@ func (c *Configuration) Option(name string) *ConfigOption {
 
 // SettingsChange is a change of the settings file.
 type SettingsChange struct {
-	// Set maps options to their new text, or nil to remove them from the file. Any name of an option works;
-	// "http-path of payments" is for one queue.
+	// Set maps options to their new values; nil removes an option from the file. Any name of an option is accepted;
+	// "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the hash of the file the change was made for. A preview does not need it.
+	// Base is the hash of the file on which the change is based. It is not needed for a preview.
 	Base string `json:"base,omitempty"`
 }
 

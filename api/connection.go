@@ -21,14 +21,14 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer limits the size of an answer; a page of messages is well below it.
+// maxAnswer limits the size of an answer. A page of messages is far below it.
 const maxAnswer = 256 << 20
 
 // connection is the [Transport] over HTTP.
 type connection struct {
 	instance       Instance
 	dataDir, token string
-	quick, slow    *http.Client // slow is for routes with their own limit
+	quick, slow    *http.Client // slow is for routes with their own time limit
 }
 
 // newConnection returns a connection that trusts only the instance's certificate and follows no redirects.
@@ -39,7 +39,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client returns an HTTP client that waits up to patience for the response headers.
+// client returns an HTTP client that waits for response headers for up to patience.
 func (c *connection) client(patience time.Duration) *http.Client {
 	transport := &http.Transport{
 		// Exactly one certificate is trusted, regardless of its name and issuer.

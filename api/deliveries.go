@@ -13,11 +13,11 @@ const DefaultDeliveries = 10_000
 type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed" or "unreached", or [InWork] while the app has not answered.
+	// Outcome is "done", "failed" or "unreached", or [InWork] while the delivery is in progress.
 	Outcome string `json:"outcome"`
 	Status  int    `json:"status,omitempty"` // HTTP status; 0 if there was no answer
 	Reason  string `json:"reason,omitempty"`
-	Answer  string `json:"answer,omitempty"` // start of an unsuccessful answer
+	Answer  string `json:"answer,omitempty"` // start of the answer if it was not a success
 	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
@@ -36,10 +36,10 @@ type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
 }
 
-// InWork is the outcome of an attempt in progress. Its DurationMS is the time since its start.
+// InWork is the outcome of a delivery in progress. Its DurationMS is the time since its start.
 const InWork = "in work"
 
-// Tried reports whether the delivery counts as an attempt. If the app was not ready, it does not.
+// Tried reports whether the delivery counts as an attempt. It does not if the app was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

@@ -19,11 +19,11 @@ type Description struct {
 	State     string    `json:"state,omitempty"`
 	// Region is the region of queues on Amazon SQS, or the one in the ARNs of embedded queues.
 	Region string `json:"region"`
-	// Queues has the order of the settings.
+	// Queues are in the order of the settings.
 	Queues []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
-	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
+	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil if there are no periodic tasks
 	// Election describes how the leader is elected, "" if none is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
@@ -33,7 +33,7 @@ type Description struct {
 	Deployments []Deployment `json:"deployments,omitempty"`
 	Resources   []Resource   `json:"resources"`
 	Places
-	// Options has the order of docs/options.md. Changes are configured but not in force.
+	// Options are in the order of docs/options.md. Changes are configured but not in force.
 	Options []DescribedOption `json:"options"`
 	Changes []OptionChange    `json:"changes,omitempty"`
 	// Notes explain missing information.
@@ -83,7 +83,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
+	// Owned is true if 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
 	// read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
@@ -98,9 +98,9 @@ type OptionValue struct {
 	Where string `json:"where,omitempty"`
 }
 
-// DescribedOption is an option in force.
+// DescribedOption is an option and its value in force.
 type DescribedOption struct {
-	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
+	Name string `json:"name"` // for a queue's setting, the key in tendril.yaml
 	OptionValue
 	// SetBy holds the values of all layers, weakest first, if the option is set.
 	SetBy []OptionValue `json:"set_by,omitempty"`
@@ -111,7 +111,7 @@ type OptionChange struct {
 	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
 	Name string `json:"name"`
 	OptionValue
-	// Restart means that the change needs a restart; otherwise a reload or deployment applies it.
+	// Restart is true if the change needs a restart; otherwise a reload or deployment applies it.
 	Restart bool `json:"restart"`
 }
 

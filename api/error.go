@@ -4,7 +4,7 @@ import (
 	"tendril/queue"
 )
 
-// Error is a refused request, on both the server and the client.
+// Error is the reason why the console refused a request, on both the server and the client.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
@@ -18,7 +18,7 @@ type Error struct {
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
 	Output   []string `json:"output,omitempty"`
-	// Late means that a drain has ended and cut off work.
+	// Late is true if a drain ended before all work was done.
 	Late bool `json:"late,omitempty"`
 
 	cause error
@@ -34,7 +34,7 @@ type Detail struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause if the client itself detected the problem.
+// Unwrap returns the cause if the client itself detected the problem, else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Is reports whether target is a [queue.Error] with the same code, so that errors.Is(err, queue.ErrNoQueue) works for

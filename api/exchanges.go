@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// MaxRecording is the longest recording of exchanges per request.
+// MaxRecording is the maximum duration of a recording.
 const MaxRecording = 5 * time.Minute
 
 // Exchange is a request to the app and its answer. Header values that may be secrets are hidden.
@@ -16,7 +16,7 @@ type Exchange struct {
 	Request  []string `json:"request"`
 	Body     string   `json:"body"`
 	BodySize int      `json:"body_size"`
-	// BodyHidden means that bodies and headers are omitted unless requested.
+	// BodyHidden is true if bodies and headers are omitted because they were not requested.
 	BodyHidden bool `json:"body_hidden,omitempty"`
 	// Answer holds the status line and headers, if there was an answer; AnswerBody up to 16 KiB of its body.
 	Answer     []string  `json:"answer,omitempty"`

@@ -21,7 +21,7 @@ import (
 // InstanceFile is the file in the data directory that describes the running environment.
 const InstanceFile = "instance.json"
 
-// ErrNotRunning means that no environment runs on the data directory.
+// ErrNotRunning reports that no environment is running on the data directory.
 var ErrNotRunning = errors.New("no environment is running")
 
 // Instance describes the environment running on a data directory. Its file exists while the environment is up and
@@ -43,15 +43,16 @@ type Instance struct {
 	// Queues are the queues the worker receives from, in order; empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
-	// AppPort is the port of the app's first replica, or 0.
+	// AppPort is the port of the app's first replica; 0 if there is none.
 	AppPort int `json:"app_port,omitempty"`
 	// Folder is the absolute path of the app's folder, or else the working directory of 'tendril up'.
 	Folder string `json:"folder,omitempty"`
-	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
+	// AppliesMachine is true if deployments apply the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a running process, which other processes cannot see in /proc.
+// Program identifies the executable of a running process. It is recorded because other processes cannot read it in
+// /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -80,7 +81,7 @@ type InstanceQueue struct {
 	Name            string `json:"name"`
 	URL             string `json:"url"`
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
-	Embedded        bool   `json:"embedded"` // not on Amazon SQS
+	Embedded        bool   `json:"embedded"` // true unless the queue is on Amazon SQS
 }
 
 // Queue returns a queue by name, or the first for "", or else the zero value.
@@ -212,12 +213,12 @@ func ProcessAlive(pid int) bool {
 // claimFile is locked by the process that owns the data directory.
 const claimFile = "instance.lock"
 
-// ErrClaimed means that another process owns the data directory.
+// ErrClaimed reports that another process owns the data directory.
 var ErrClaimed = errors.New("another environment is running")
 
-// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until release is
-// called or the process exits. It prevents a second process from overwriting or removing those files. The error wraps
-// [ErrClaimed] if another living process is the owner.
+// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until it calls
+// release or exits. This keeps a second process from overwriting or removing those files. The error wraps
+// [ErrClaimed] if another running process is the owner.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
@@ -281,7 +282,7 @@ const TokenFile = "console.token"
 // NewToken returns 256 random bits as 64 hexadecimal digits.
 func NewToken() string {
 	var raw [32]byte
-	rand.Read(raw[:]) // never fails: without randomness the runtime aborts the program
+	rand.Read(raw[:]) // cannot fail: the runtime ends the program if there is no randomness
 	return hex.EncodeToString(raw[:])
 }
 

@@ -58,7 +58,8 @@ type KnownInstance struct {
 	Name string `json:"name"`
 	// Member is the ID in the Auto Scaling group; "" if unknown.
 	Member string `json:"member,omitempty"`
-	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
+	// This is true for the answering instance. Source is "process", "registry", "lease", or "asg:" followed by the
+	// name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
@@ -81,11 +82,12 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// Unreachable means that its record in the registry has not changed for 90 s. RecordAgeSeconds is the time since
-	// this instance saw it change; 0 without a record, or after the first read.
+	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
+	// time since this instance saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// Unhealthy is the group's verdict. Protected is the scale-in protection, nil if unknown.
+	// Unhealthy is true if the group considers the instance unhealthy. Protected is the scale-in protection, nil if
+	// unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
 	// SeenAt is the time of the group's report; zero for information from this instance.

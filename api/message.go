@@ -19,18 +19,19 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. It is also one line of an export, which can be sent again.
+// Message is a message in a queue. It is also the format of a line in an export, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
 	// State is a Message constant; "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// BodyHidden means that bodies are shown on request only, so Body, Attributes and answers are omitted.
+	// BodyHidden is true if bodies are shown only on request. Body, Attributes and answers are then omitted.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
-	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
-	// Times are zero if unknown or not reached. VisibleAt is set for delayed and in-flight messages.
+	ReceiveCount int        `json:"receive_count,omitempty"` // receives in all queues
+	// Times are zero if they are unknown or have not been reached. VisibleAt is set for delayed and in-flight
+	// messages.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
@@ -177,9 +178,9 @@ func FromMessage(m *queue.Message, queueName string) Message {
 type Outgoing struct {
 	Body       string     `json:"body"`
 	Attributes Attributes `json:"attributes,omitempty"`
-	// DelaySeconds hides the message for 0 to 900 s; nil means the queue's default.
+	// DelaySeconds is the delay, 0 to 900; nil means the queue's default.
 	DelaySeconds *int `json:"delay_seconds,omitempty"`
-	// NotBefore hides the message until that time, without a maximum. FIFO queues refuse it.
+	// NotBefore hides the message until that time, however far away. FIFO queues reject it.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// TraceHeader becomes the AWSTraceHeader.
 	GroupID     string `json:"group_id,omitempty"`
@@ -187,7 +188,7 @@ type Outgoing struct {
 	TraceHeader string `json:"trace_header,omitempty"`
 }
 
-// ToQueue converts the message for package queue.
+// ToQueue converts the message to the type in package queue.
 func (o *Outgoing) ToQueue() queue.Outgoing {
 	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}

@@ -18,7 +18,7 @@ type Selection struct {
 	DeadUntil time.Time `json:"dead_until,omitzero"`
 	// Reason is the reason of a [ReasonGroup]; nil means any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the position of the newest message that may match, see [Queue].Newest; 0 means any.
+	// Through is the position of the newest message that may match, see [Queue].Newest; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (s *Selection) query() url.Values {
 // Total is the number of selected messages.
 type Total struct {
 	N int64 `json:"n"`
-	// Exact is false if counting was cut short and there are more than N.
+	// Exact is false if counting ended early, so that there may be more than N.
 	Exact bool `json:"exact"`
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Some results of [Worker.State].
+// Results of [Worker.State] that callers compare.
 const (
 	QueueRunning = "Running"
 	QueueFailing = "Failing" // the queue is unreachable
@@ -72,7 +72,8 @@ func (t *Task) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// First returns up to most tasks: failing ones, then scheduled ones by next run, then paused ones.
+// First returns the most important tasks, at most most of them: failing ones, then scheduled ones by next run, then
+// paused ones.
 func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil

@@ -22,7 +22,7 @@ type ReceiveRequest struct {
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
 }
 
-// ToQueue converts the request for package queue.
+// ToQueue converts the request to the type in package queue.
 func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 	wait := time.Duration(q.WaitSeconds) * time.Second
 	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: &wait}

@@ -8,7 +8,8 @@ import (
 type MoveTask struct {
 	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
-	// Deletes distinguishes deleting from moving; Filtered means that only some messages are selected.
+	// Deletes is true if the task deletes messages instead of moving them, and Filtered if it selects only some
+	// messages.
 	Deletes  bool `json:"deletes,omitempty"`
 	Filtered bool `json:"filtered,omitempty"`
 	// Moved counts the messages processed so far, ToMove the messages selected at the start.

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// MaxWait limits the wait of a request, except for hooks and deployments.
+// MaxWait limits how long a request waits, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
 // MaxBody limits a request body in bytes: ten messages of 1 MiB in total, with every byte escaped.
@@ -13,7 +13,7 @@ const MaxBody = 8 << 20
 // Confirmation is the body of an irreversible action.
 type Confirmation struct {
 	Confirm string `json:"confirm,omitempty"`
-	// Through is the position of the newest message to remove, see [Queue].Newest; 0 means all.
+	// Through is the position of the newest message to remove, see [Queue].Newest; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -84,7 +84,7 @@ type (
 	}
 	// Drained is the answer of a drain.
 	Drained struct {
-		// Drained means that all work is settled and the process is about to exit.
+		// Drained is true if all messages are settled and the process is about to exit.
 		Drained bool `json:"drained"`
 	}
 

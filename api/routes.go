@@ -13,12 +13,12 @@ import (
 type Route[Body, Answer any] struct {
 	// Pattern is the method and path, with names in braces.
 	Pattern string
-	// Summary is a sentence for the document. Query lists the query parameters, separated by spaces.
+	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
 	// Act is the action as logged, such as "queue paused". Its first word is the kind of object named in the path:
 	// "message", "task", "process", otherwise a queue.
 	Act string
-	// Limit is the maximum duration of an answer, if longer than [MaxWait].
+	// Limit is the maximum duration of a request, if longer than [MaxWait].
 	Limit time.Duration
 }
 

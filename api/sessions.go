@@ -1,10 +1,10 @@
 package api
 
-// SessionKeyHeader carries a session's key beside its cookie. Browsers send cookies to every port of a host, so other
-// servers there can read them; they store the key per port. Every action requires it.
+// SessionKeyHeader carries a session's key in addition to its cookie. Every action requires the key: browsers send
+// cookies to every port of a host, so that other servers there can read them, but store keys per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
-// CodeSessionKey is the [Error].Code of a session's action without the key.
+// CodeSessionKey is the [Error].Code if a session requests an action without its key.
 const CodeSessionKey = "SessionKeyRequired"
 
 type (

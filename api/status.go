@@ -35,17 +35,17 @@ type Status struct {
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
-	// Workers has the order of the settings. It is empty if the environment only serves queues.
+	// Workers are in the order of the settings. The list is empty if the environment only serves queues.
 	Workers []Worker `json:"workers,omitempty"`
 	// App holds the supervised processes; empty if the app is managed elsewhere.
 	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
 	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
-	// Limits has one entry per protected target.
+	// Limits has one entry for each target with limits.
 	Limits  []Limit        `json:"limits,omitempty"`
 	Scaling *Scaling       `json:"scaling,omitempty"`
 	Health  *health.Report `json:"health,omitempty"`
-	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil without periodic tasks
+	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil if there are no periodic tasks
 	// Problems groups the remembered failed deliveries by queue and reason, most recent first.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -66,7 +66,7 @@ type Account struct {
 	Live int64 `json:"live"`
 }
 
-// Off returns the imbalance of the account, which is 0 unless there is a bug.
+// Off returns by how much the account is out of balance; 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
@@ -75,7 +75,7 @@ func (a Account) Off() int64 {
 //
 //	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
 type Ledger struct {
-	// Sent counts accepted sends, without FIFO duplicates, Done deletes by receipt handle.
+	// Sent counts accepted sends, without FIFO duplicates, and Done counts deletions by receipt handle.
 	Sent int64 `json:"sent"`
 	Done int64 `json:"done"`
 	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
@@ -99,25 +99,26 @@ type Ledger struct {
 type Queue struct {
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
-	URL  string `json:"url,omitempty"` // only on Amazon SQS
+	URL  string `json:"url,omitempty"` // only for queues on Amazon SQS
 	FIFO bool   `json:"fifo"`
 	// Ledger is complete for embedded queues; on Amazon SQS it has only the counts of live messages.
 	Ledger Ledger `json:"ledger"`
 	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of an embedded queue's newest message, counted from 1. As through, it excludes later
-	// messages from bulk actions.
+	// Newest is the position of an embedded queue's newest message, counted from 1. Used as through, it excludes
+	// later messages from bulk actions.
 	Newest int64 `json:"newest,omitempty"`
 	// DeadLetterQueue is the name of the queue in the redrive policy, or ""; MaxReceives is the policy's
 	// maxReceiveCount.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that messages keep being retried.
+	// DeadLetterQueueMissing is true if the dead-letter queue does not exist, so that messages are retried without
+	// limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
 	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Paused means that this environment does not receive from the queue.
+	// Paused is true if this environment does not receive from the queue.
 	Paused      bool              `json:"paused,omitempty"`
 	PauseReason string            `json:"pause_reason,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -135,16 +136,16 @@ func (q *Queue) Problem() string {
 	return strings.Join(problems, "; ")
 }
 
-// Worker describes the receiving and delivery of one queue.
+// Worker describes how the messages of one queue are received and delivered.
 type Worker struct {
 	Queue string `json:"queue"`
 	// Target is the URL or function that receives the messages.
 	Target      string `json:"target,omitempty"`
 	Concurrency int    `json:"concurrency"` // maximum messages in flight
-	// InWork counts messages at the app, Prefetched received ones waiting for a free slot.
+	// InWork counts deliveries in progress, and Prefetched received messages waiting for a free slot.
 	InWork      int    `json:"in_work"`
 	Prefetched  int    `json:"prefetched"`
-	Paused      bool   `json:"paused"` // by an operator
+	Paused      bool   `json:"paused"` // true if an operator paused the queue
 	PauseReason string `json:"pause_reason,omitempty"`
 	// Receiving is false while a gate is closed, the worker is paused or the breaker is open, for the GateReasons.
 	Receiving   bool     `json:"receiving"`
@@ -156,8 +157,8 @@ type Worker struct {
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
-	LimitedBy string  `json:"limited_by,omitempty"` // limit that holds messages back
-	PerSecond float64 `json:"per_second,omitempty"` // recently settled messages
+	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
+	PerSecond float64 `json:"per_second,omitempty"` // messages settled per second recently
 	// LastError is the latest error of the queue; "" if the last call succeeded.
 	LastError string `json:"last_error,omitempty"`
 }
@@ -183,8 +184,8 @@ type Process struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	PID   int    `json:"pid,omitempty"`
-	Port  int    `json:"port,omitempty"` // local port for requests, or 0
-	// Ready means that the process accepts requests; a process without a port is ready once it runs.
+	Port  int    `json:"port,omitempty"` // local port for requests; 0 if there is none
+	// Ready is true if the process accepts requests. A process without a port is ready once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
@@ -210,7 +211,7 @@ type Scaling struct {
 	// Desired is the desired size, 0 before the first decision. Ready is the number able to work.
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
-	// IsLeader means that this instance scales or publishes. Always true for processes.
+	// IsLeader is true if this instance scales or publishes; always true for processes.
 	IsLeader bool `json:"in_charge"`
 	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
 	Protection string `json:"protection,omitempty"`
@@ -263,7 +264,7 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	// Quarantined counts messages that are delivered alone, Poison those that have crashed the app.
+	// Quarantined counts messages that are delivered one at a time, and Poison those that have crashed the app.
 	Quarantined int  `json:"suspects"`
 	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
@@ -271,9 +272,9 @@ type PoisonMessages struct {
 
 // Limit describes the limits protecting a target.
 type Limit struct {
-	Target string  `json:"target"`         // as in [Worker]
+	Target string  `json:"target"`         // target as in [Worker]
 	Rate   float64 `json:"rate,omitempty"` // messages per second; 0 means no limit
-	InWork int     `json:"in_work"`        // deliveries; a batch counts as one
+	InWork int     `json:"in_work"`        // deliveries in progress; a batch counts as one
 	// Concurrency is the current adaptive limit of concurrent deliveries; 0 means no limit.
 	Concurrency int `json:"concurrency,omitempty"`
 	// Breaker is "closed", "open" or "half-open", or "". TrialAt is the time of an open breaker's next trial.
@@ -306,8 +307,8 @@ type AppVersion struct {
 	// Replaced are the numbers of the versions previously in Folder, newest last.
 	Replaced   []int     `json:"replaced,omitempty"`
 	DeployedAt time.Time `json:"deployed_at"`
-	By         string    `json:"by"` // the caller as in [Caller], "start" or "signal"
-	// Size is the total size of its files in bytes when it started to serve.
+	By         string    `json:"by"` // caller as in [Caller], "start" or "signal"
+	// Size is the total size of the version's files in bytes when it started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -327,10 +328,10 @@ type DeployResult struct {
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version serves nevertheless because the failure came later. Otherwise the previous
-	// version is still serving.
+	// Switched is true if the new version is serving, because a later step failed. Otherwise the previous version is
+	// still serving.
 	Switched bool
-	// Stopped means that the environment stopped during the deployment and no version is serving.
+	// Stopped is true if the environment stopped during the deployment, so that no version is serving.
 	Stopped bool
 	Aborted bool
 	// Step is the failed hook, build command or process, or "". Output is its last lines.

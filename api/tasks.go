@@ -24,7 +24,7 @@ type Leader struct {
 	Console string `json:"console,omitempty"`
 	// Error is the latest registry error; "" if the last call succeeded.
 	Error string `json:"error,omitempty"`
-	// Local means that this instance is configured as the only one, so there is no election.
+	// Local is true if this instance is configured as the only one, so that there is no election.
 	Local bool `json:"local,omitempty"`
 }
 
@@ -38,14 +38,14 @@ type Task struct {
 	Zone     string `json:"zone"`
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// Paused means that runs are skipped; PauseReason is the operator's reason.
+	// Paused is true if runs are skipped; PauseReason is the operator's reason.
 	Paused      bool     `json:"paused"`
 	PauseReason string   `json:"pause_reason,omitempty"`
 	Overlap     string   `json:"overlap"`         // "allow" or "skip"
 	Missed      string   `json:"missed"`          // "one", "all" or "skip"
 	Queue       string   `json:"queue,omitempty"` // empty means the environment's queue
 	Last        *TaskRun `json:"last,omitempty"`
-	Failing     int      `json:"failing,omitempty"` // consecutive failures to enqueue it
+	Failing     int      `json:"failing,omitempty"` // consecutive failures to enqueue the task
 	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
 	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
@@ -59,7 +59,7 @@ type TaskRun struct {
 	Task string `json:"task"`
 	// RunID is shared by all messages of the run; "" if another instance enqueued it.
 	RunID  string `json:"fire_id,omitempty"`
-	Manual bool   `json:"manual,omitempty"` // requested by a person
+	Manual bool   `json:"manual,omitempty"` // true if a person requested the run
 	// ScheduledAt is the due time. EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
@@ -68,7 +68,7 @@ type TaskRun struct {
 	// Skipped is the reason for skipping the run, or "".
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
-	Resent    bool   `json:"resent,omitempty"` // possibly enqueued twice
+	Resent    bool   `json:"resent,omitempty"` // true if the run may have been enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as
 	// in
 	// [Delivery].
@@ -80,7 +80,7 @@ type TaskRun struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
 
-// RunList is the answer of the histories.
+// RunList is the answer of /api/v1/history and /api/v1/tasks/{name}/history.
 type RunList struct {
 	Runs []TaskRun `json:"runs"`
 }

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// bytesPerEntry limits the size of the list of entries, because the header may lie about the count. Lists with
-	// longer names on average hold fewer entries.
+	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong. An archive
+	// whose names are longer than average may hold fewer entries.
 	bytesPerEntry = 320
-	maxElement    = 255 // bytes of a path element, the limit of file systems
-	maxShown      = 10  // reported problems of an archive
+	maxElement    = 255 // bytes in a path element, the limit of file systems
+	maxShown      = 10  // problems reported for an archive
 )
 
 type entryKind int
@@ -76,7 +76,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing limits the bytes read before the list of entries is complete.
+// listing limits how many bytes are read until the list of entries is complete.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -128,7 +128,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-// harmful returns the reason why a name must not be unpacked, or "".
+// harmful returns why an entry with this name must not be unpacked; "" if it may be.
 func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
@@ -161,7 +161,7 @@ func harmful(name string, depth int) (text, hint string) {
 	return "", ""
 }
 
-// names holds the paths so far, by case-folded path.
+// names holds the paths seen so far, keyed by case-folded path.
 type names struct {
 	places map[string]place
 }
@@ -169,7 +169,7 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// named is true if the path has its own entry, rather than being a parent of one.
+	// named is true if the archive has an entry for the path itself, not only for paths below it.
 	named bool
 }
 
@@ -202,7 +202,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold maps names that differ only in case to the same string, like case-insensitive file systems.
+// fold maps names that differ only in case to the same string, as case-insensitive file systems do.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -213,7 +213,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// refuseOverlap refuses entries that share bytes, which let a small archive expand without limit.
+// refuseOverlap rejects entries that share bytes, with which a small archive could expand without limit.
 func (u *unpacking) refuseOverlap() {
 	type span struct {
 		begin, end int64
@@ -244,8 +244,8 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link creates links after all other entries. A link may pass through other links, so its text does not reveal
-// whether it leaves the folder; therefore each link is also resolved within root.
+// link creates the links after all other entries. A link may pass through other links, so that its text alone does
+// not show whether it leaves the folder; therefore each link is also resolved within root.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -280,7 +280,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target refuses absolute paths and paths out of the folder.
+// target returns a link's target. It rejects absolute paths and paths that leave the folder.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -308,8 +308,8 @@ func (u *unpacking) target(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks makes hooks from Windows archives runnable, as Elastic Beanstalk does: it sets the execute permission, and
-// converts CR LF to LF in scripts.
+// fixHooks makes hooks from Windows archives executable and, in scripts, converts CR LF to LF, as Elastic Beanstalk
+// does.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -371,7 +371,7 @@ func (u *unpacking) refuse(hint, format string, args ...any) {
 	u.problems = append(u.problems, u.problem(hint, format, args...))
 }
 
-// errorf returns an error with a single problem.
+// errorf returns an error that consists of one problem.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
 	return &invalidError{Problems: []Problem{u.problem(hint, format, args...)}}
 }
@@ -384,17 +384,17 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits apply regardless of an archive's headers.
+// limits are enforced while unpacking, whatever an archive's headers say.
 type limits struct {
-	archive   int64 // bytes of the archive itself
-	entries   int   // files, folders and links
-	bytes     int64 // all files together
-	fileBytes int64 // a single file
-	ratio     int64 // written bytes per byte of the archive, beyond the first 16 MiB
-	depth     int   // nested folders
+	archive   int64 // size of the archive in bytes
+	entries   int   // number of files, folders and links
+	bytes     int64 // size of all files in bytes
+	fileBytes int64 // size of one file in bytes
+	ratio     int64 // unpacked bytes per archive byte, beyond the first 16 MiB
+	depth     int   // levels of nested folders
 }
 
-// Elastic Beanstalk has the same limit for the size of the archive.
+// usualLimits returns the limits for source bundles. Elastic Beanstalk has the same limit for the archive's size.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

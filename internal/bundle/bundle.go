@@ -11,42 +11,43 @@ import (
 
 const cronName = "cron.yaml"
 
-// MainProcess is the name of the app's process, which listens on PORT and receives the messages.
+// MainProcess is the name of the process that listens on PORT and receives the messages.
 const MainProcess = "web"
 
-// Bundle is the content of a source bundle, except the app's own files.
+// Bundle describes a source bundle, except for the app's own files.
 type Bundle struct {
-	// Dir is absolute.
+	// Dir is the absolute path of the bundle's folder.
 	Dir string
-	// Called overrides the folder's name in [Bundle.Name]; may be "". Open leaves it empty.
+	// Called replaces the folder's name in [Bundle.Name]; may be "". Open does not set it.
 	Called string
-	// Archive is the absolute path of the archive unpacked to Dir, or "". Open leaves it empty.
+	// Archive is the absolute path of the archive that was unpacked to Dir, or "". Open does not set it.
 	Archive string
 	// Processes are the lines of the Procfile: web first, then the others in file order.
 	Processes []Process
-	// Build are commands that run to completion before the app starts.
+	// Build holds the commands that run to completion before the app starts.
 	Build []Process
 	// Default is the command that an Elastic Beanstalk platform would run without a Procfile; may be nil.
 	Default *Default
 	Cron    string
 	// ContainerCommands are sorted by file, then by name.
 	ContainerCommands []Command
-	// Machine is applied only on request.
+	// Machine holds the changes to the machine, which are applied only on request.
 	Machine Machine
-	// Settings are sorted from weakest to strongest: the last setting of an option is in force. An empty value unsets
+	// Settings are ordered from weakest to strongest: the last setting of an option applies. An empty value unsets
 	// the option, unless the setting is Computed.
 	Settings []Setting
-	// Resources are CloudFormation resources. Tendril does not create them, except alarms on request.
+	// Resources are the CloudFormation resources. Tendril creates none of them, except alarms on request.
 	Resources []Resource
 	Manifest  Manifest
-	// Links are variables that refer to other environments.
+	// Links are the environment variables that refer to other environments.
 	Links []Link
 	Hooks []Hook
-	// ConfigHooks are the hooks for changes of settings only.
+	// ConfigHooks are the hooks that run if only settings change.
 	ConfigHooks []Hook
-	// Warnings do not prevent a deployment.
+	// Warnings are problems that do not prevent a deployment.
 	Warnings []Problem
-	// Unsupported lists everything that Elastic Beanstalk would use and tendril does not, sorted by file and line.
+	// Unsupported lists all parts of the bundle that Elastic Beanstalk uses and tendril ignores, sorted by file and
+	// line.
 	Unsupported []Finding
 	// Advice explains why no app was found; may be "".
 	Advice string
@@ -55,12 +56,13 @@ type Bundle struct {
 // Process is one line of a Procfile or a Buildfile.
 type Process struct {
 	Name    string // 1 to 64 letters, digits, "_" and "-", unique in its file
-	Command string // for a shell, never empty
-	Line    int    // from 1; 0 if the command is not from a file
+	Command string // run by a shell; never empty
+	Line    int    // line number, from 1; 0 if the command is not from a file
 }
 
-// Name returns a name for the environment: env.yaml's, else Called, else the folder's. Characters other than letters,
-// digits, "_" and "-" become "-", and the name is cut to 64 characters. It is "" if nothing remains, as for "/".
+// Name returns the environment's name: the one in env.yaml, else Called, else the folder's. Characters other than
+// letters, digits, "_" and "-" are replaced by "-", and the result is truncated to 64 characters. It is "" if nothing
+// remains, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := dashed(name, "")
@@ -79,67 +81,67 @@ func dashed(name, also string) string {
 // Default is the command that an Elastic Beanstalk platform runs if a bundle has no Procfile.
 type Default struct {
 	Platform string    // "Node.js", "Python", "Go", "Java" or "Ruby"
-	File     string    // identified the platform; relative to the bundle's folder, with slashes
-	Process  Process   // the app, named web; its Line is 0
-	Build    []Process // commands to run before the app starts; their Line is 0
+	File     string    // file that identified the platform, relative to the bundle's folder, with slashes
+	Process  Process   // the app, named web, with Line 0
+	Build    []Process // commands to run before the app starts, with Line 0
 }
 
-// Setting is one option that the bundle sets.
+// Setting is an option setting of the bundle.
 type Setting struct {
 	Namespace, Option string
-	// Value keeps its spelling, regardless of its YAML type. It is JSON for a map or a list. It may be secret: print
-	// Shown instead.
+	// Value is the text as written, regardless of its YAML type; a map or list is JSON. It may be secret: print Shown
+	// instead.
 	Value    string
-	Computed bool   // by CloudFormation; Value is "" then
+	Computed bool   // true if CloudFormation computes the value; Value is then ""
 	File     string // starts with the path passed to Open
-	Line     int    // from 1
+	Line     int    // line number, from 1
 }
 
 // TypeAlarm is the type of a CloudWatch alarm.
 const TypeAlarm = "AWS::CloudWatch::Alarm"
 
-// Resource is one entry below Resources in a configuration file.
+// Resource is an entry of the section Resources in a configuration file.
 type Resource struct {
-	Name       string         // not checked for uniqueness
-	Type       string         // such as [TypeAlarm]; may be ""
+	Name       string         // may occur more than once
+	Type       string         // for example [TypeAlarm]; may be ""
 	Properties *yamlfile.Node // may contain CloudFormation functions; may be nil
 	File       string         // starts with the path passed to Open
-	Line       int            // from 1
+	Line       int            // line number, from 1
 }
 
-// Manifest is the environment's description in env.yaml; zero without an env.yaml.
+// Manifest holds the environment's description from env.yaml; zero if there is no such file.
 type Manifest struct {
-	Name     string // without the "+" of a group; may be ""
-	NameLine int    // from 1; 0 without a name
+	Name     string // without the "+" that stands for a group; may be ""
+	NameLine int    // line number, from 1; 0 if there is no name
 }
 
-// Link is a variable that refers the app to another environment.
+// Link is an environment variable that refers to another environment.
 type Link struct {
 	Variable    string
-	Environment string // without the "+" of a group. A link to a worker provides its queue.
+	Environment string // without the "+" that stands for a group; a worker's link provides its queue
 	File        string // starts with the path passed to Open
-	Line        int    // from 1
+	Line        int    // line number, from 1
 }
 
-// Stage is a point of a deployment at which hooks run.
+// Stage is a point in a deployment at which hooks run.
 type Stage string
 
 // The stages, in order.
 const (
-	stagePrebuild   Stage = "prebuild"   // before the commands of the Buildfile
-	stagePredeploy  Stage = "predeploy"  // after them and before the app starts
-	stagePostdeploy Stage = "postdeploy" // after the app started
+	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
+	stagePredeploy  Stage = "predeploy"  // after the Buildfile's commands and before the app starts
+	stagePostdeploy Stage = "postdeploy" // once the app has started
 )
 
-// Hook is a program of the bundle that a deployment runs.
+// Hook is a program in the bundle that runs during a deployment.
 type Hook struct {
 	Stage Stage
 	File  string // relative to the bundle's folder, with slashes: ".platform/hooks/prebuild/10-migrate.sh"
-	// Interpreter runs a file without execute permission or shebang line; may be empty.
+	// Interpreter is the program that runs a file without execute permission or without a shebang line; may be empty.
 	Interpreter []string
 }
 
-// invalidError holds all problems of a bundle; it is never empty.
+// invalidError holds all problems with a bundle; it is never empty.
 type invalidError struct {
 	Problems []Problem
 }
@@ -147,14 +149,14 @@ type invalidError struct {
 // Error returns one line per problem, each followed by its hint on an indented line.
 func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 
-// Problem is an error or a warning about one place in the bundle. Paths start with the path passed to Open.
+// Problem is an error or a warning about a place in the bundle. Paths start with the path passed to Open.
 type Problem = yamlfile.Problem
 
-// Finding is a part of the bundle that Elastic Beanstalk uses and tendril does not.
+// Finding is a part of the bundle that Elastic Beanstalk uses and tendril ignores.
 type Finding struct {
 	File string // relative to the bundle's folder, with slashes
-	Line int    // from 1; 0 means the whole file
-	What string // the part's lack of effect, and an alternative
+	Line int    // line number, from 1; 0 means the whole file
+	What string // why the part has no effect, and an alternative
 }
 
 // String returns the finding as "file:line: what", or "file: what" for line 0.
@@ -165,7 +167,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
 }
 
-// Finding returns a finding about a file, given its path in Settings.
+// Finding returns a finding about a file whose path starts with the path passed to Open.
 func (b *Bundle) Finding(file string, line int, what string) Finding {
 	if abs, err := filepath.Abs(file); err == nil {
 		if below, err := filepath.Rel(b.Dir, abs); err == nil {

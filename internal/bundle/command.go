@@ -12,14 +12,15 @@ import (
 
 const maxCommands = 200
 
-// Command is an entry of container_commands or commands. Exactly one of Argv and Shell is set. Source: AWS Elastic
-// Beanstalk Developer Guide, "Customizing software on Linux servers".
+// Command is an entry of the section container_commands or commands. Exactly one of Argv and Shell is set. Source:
+// AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Command struct {
 	Name string
 	// Argv is a program and its arguments; Shell is a command line.
 	Argv  []string
 	Shell string
-	// Dir is absolute, relative to the default, or starts with "~"; "" for the default.
+	// Dir is an absolute path, a path relative to the default directory, or a path that starts with "~"; "" means the
+	// default directory.
 	Dir string
 	CommandRules
 	// File is relative to the bundle's folder, with slashes. Line counts from 1.
@@ -29,18 +30,18 @@ type Command struct {
 
 // CommandRules determine how a command is run.
 type CommandRules struct {
-	// Env are variables as NAME=VALUE. They override a container command's environment, and replace a machine
-	// command's.
+	// Env holds variables as NAME=VALUE. For a container command they are added to the environment; for a machine
+	// command they replace it.
 	Env []string
-	// Test is a command line that must exit with 0 for the command to run; may be "".
+	// Test is a command line that must exit with status 0 for the command to run; may be "".
 	Test string
-	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Elastic Beanstalk ignores
-	// Test then, so it is "".
+	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Elastic Beanstalk then
+	// ignores the test, so Test is "".
 	LeaderOnly   bool
 	IgnoreErrors bool
 }
 
-// Text returns the command on one line, with its conditions. A command with a password is hidden.
+// Text returns the command with its conditions, on one line. A command that contains a password is hidden.
 func (c *Command) Text() string {
 	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
@@ -55,7 +56,7 @@ func (c *Command) Text() string {
 	return text
 }
 
-// FolderOf returns the command's working directory. It is absolute if usual, the default, is.
+// FolderOf returns the command's working directory, given the default. It is absolute if the default is.
 func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
@@ -71,7 +72,7 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// Commands run in byte order of their names.
+// readCommands returns the commands in byte order of their names, the order in which they run.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.command(section.Key, p); ok {
@@ -82,7 +83,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries refuses sections that are not maps or have too many entries.
+// entries returns the entries of a section. It rejects a section that is not a map or has too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -128,7 +129,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			} else {
 				e.unknown(key, commandKeys)
 			}
-		case "waitAfterCompletion": // Windows only
+		case "waitAfterCompletion": // has an effect on Windows only
 		default:
 			e.unknown(key, commandKeys)
 		}
@@ -152,15 +153,15 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 
 var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "leader_only"}
 
-// entryReader reads one entry of a section.
+// entryReader reads an entry of a section.
 type entryReader struct {
 	document      *document
 	section, name string
-	// refused is true if the entry is invalid, and computed if CloudFormation computes a part of it.
+	// refused is true if the entry is invalid, and computed if CloudFormation computes part of it.
 	refused, computed bool
 }
 
-// wrong ignores computed entries, because their values read as empty.
+// wrong reports a problem with a key. It ignores computed entries, because their values are read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -170,7 +171,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// unknown reports a key without meaning, and refuses a misspelled one.
+// unknown reports a key without effect, and rejects a misspelled key.
 func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 	for _, name := range known {
 		if plainName(name) == plainName(p.Key) {
@@ -182,7 +183,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed leaves out an entry with a value computed by CloudFormation.
+// isComputed reports whether CloudFormation computes the value, in which case it leaves out the entry.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -199,7 +200,7 @@ func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	e.computed = true
 }
 
-// text trims blanks; null is "".
+// text returns a value without surrounding blanks; "" for null.
 func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
 	case e.isComputed(p, p.Value):
@@ -224,7 +225,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// list also accepts a single text.
+// list returns a list of texts. A single text is a list with one item.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -240,7 +241,7 @@ func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	return texts
 }
 
-// program returns arguments for a list, else a command line.
+// program returns argv if the value is a list, else a shell command line.
 func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		return nil, e.text(p)
@@ -276,7 +277,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// value keeps blanks.
+// value returns a text with its surrounding blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	if e.text(p); p.Value.Kind == yamlfile.Scalar {
 		return p.Value.Text

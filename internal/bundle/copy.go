@@ -20,10 +20,10 @@ func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
 type folderCopy struct {
 	from, to string
-	without  fs.FileInfo // skipped folder: the data directory
+	without  fs.FileInfo // the data directory, which is skipped
 	files    int
 	bytes    int64
-	folders  []copiedFolder // parents first
+	folders  []copiedFolder // parents before their children
 }
 
 type copiedFolder struct {
@@ -31,11 +31,11 @@ type copiedFolder struct {
 	info fs.FileInfo
 }
 
-// copyFolder copies a folder to dir, all or nothing. It preserves permissions, times, links and, as root, owners, but
-// makes all folders writable for the owner. It skips version control, the data directory and special files. Files
-// share blocks with the original if possible, but are never hard links.
+// copyFolder copies a folder to dir, completely or not at all. It preserves permissions, times, links and, if run as
+// root, owners, but makes all folders writable for their owner. It skips version control folders, the data directory
+// and special files. Files share blocks with the originals if possible, but are never hard links.
 func copyFolder(folder, dir, dataDir string) error {
-	from, err := filepath.EvalSymlinks(folder) // such as a link to a release
+	from, err := filepath.EvalSymlinks(folder) // the folder may be a link to a release
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// run sets the times of folders last, because creating files changes them.
+// run copies the folder. It sets the times of folders last, because creating files changes them.
 func (f *folderCopy) run() error {
 	err := filepath.WalkDir(f.from, f.add)
 	for _, folder := range slices.Backward(f.folders) {
@@ -108,7 +108,7 @@ func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 		}
 		err = copyFile(path, to, info)
 	default:
-		return nil // a socket, a pipe or a device
+		return nil // skip sockets, pipes and devices
 	}
 
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && err == nil && os.Geteuid() == 0 {

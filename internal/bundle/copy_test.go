@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Contents, permissions, times and links are copied, except files that a version does not need. Later changes of the
-// original do not affect the copy.
+// The copy has the same contents, permissions, times and links, without the files that a version does not need. Later
+// changes to the original do not affect it.
 func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	t.Parallel()
 	source := folder(t, map[string]string{"shop/app.py": "one", "shop/node_modules/x/index.js": "x", "shop/.git/HEAD": "ref",
@@ -55,7 +55,7 @@ func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	}
 }
 
-// The error gives advice, and nothing of the copy remains.
+// The error contains advice, and a partial copy is removed.
 func TestALargeFolderIsNotCopied(t *testing.T) {
 	t.Parallel()
 	source, data := folder(t, map[string]string{"shop/large": ""}), t.TempDir()

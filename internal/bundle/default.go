@@ -48,7 +48,7 @@ func (r *reader) goApp() *Default {
 	return nil
 }
 
-// nodeApp uses npm start if package.json defines it, else app.js, else server.js.
+// nodeApp runs npm start if package.json defines a start script, else app.js, else server.js.
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
 		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
@@ -63,7 +63,7 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// pythonApp uses gunicorn with the module in WSGIPath, by default application.
+// pythonApp runs gunicorn with the module named in WSGIPath, by default application.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -94,7 +94,7 @@ func (r *reader) pythonApp() *Default {
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
-// isModule reports whether s is a dotted name, safe in a shell.
+// isModule reports whether s is a dotted module name, which needs no quotes in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -126,7 +126,7 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped returns advice if the app is one folder deeper; else "".
+// wrapped returns advice if the app is in a subfolder; else "".
 func (r *reader) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
@@ -154,7 +154,7 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// reportPythonSettings reports Python settings without effect: they apply only to an app without a Procfile.
+// reportPythonSettings reports Python settings that have no effect because there is a Procfile.
 func (r *reader) reportPythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

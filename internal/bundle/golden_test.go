@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the section want of testdata/*.txtar")
 
-// TestBundles opens each bundle in testdata and compares the outcome with its section want. Lines before the first
-// file may be "noexec FILE", "exec FILE" and "crlf FILE"; hooks are executable by default.
+// TestBundles opens each bundle in testdata and compares the outcome with the section named want. Lines before the
+// first file may be "noexec FILE", "exec FILE" and "crlf FILE"; hooks are executable by default.
 func TestBundles(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/*.txtar")
@@ -50,7 +50,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// lay creates a folder from an archive and its comment.
+// lay creates a folder from a txtar archive and the instructions in its comment.
 func lay(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "app")

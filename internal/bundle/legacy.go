@@ -11,17 +11,17 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is an event of platforms before Amazon Linux 2, which run the hooks in its folder.
+// LegacyEvent is an event of platforms before Amazon Linux 2. The platform runs the hooks in the event's folder.
 type LegacyEvent string
 
-// The events, named after their folders.
+// The legacy events, each named after its folder.
 const (
 	AppDeploy        LegacyEvent = "appdeploy"        // a version is deployed
 	ConfigDeploy     LegacyEvent = "configdeploy"     // only settings change
 	RestartAppServer LegacyEvent = "restartappserver" // the running version is restarted
 )
 
-// LegacyHooks returns an event's steps, in name order: before are the hooks in EVENT/pre, and after those in
+// LegacyHooks returns the steps of an event in name order: before holds the hooks in EVENT/pre, and after those in
 // EVENT/enact and EVENT/post. They run in dir. Files that are not executable or end in ".bak" are skipped. The error
 // wraps a [*trust.Error] if another user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
@@ -53,7 +53,7 @@ func legacyStage(folder string, phase Phase, dir string) (steps []Step, err erro
 
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		info, err := os.Stat(path) // folders may share a hook through links
+		info, err := os.Stat(path) // follows links, with which folders share hooks
 		switch {
 		case err != nil:
 			return nil, err

@@ -18,22 +18,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Machine holds the .ebextensions sections that change the machine. On AWS, cfn-init applies them. Source: AWS
+// Machine holds the sections of .ebextensions that change the machine. On AWS, cfn-init applies them. Source: AWS
 // Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
-	// Configs are in name order.
+	// Configs holds the configuration files in name order.
 	Configs []MachineConfig
-	// Sections lists the sections, for reports if they are not applied.
+	// Sections lists all sections, to report them if they are not applied.
 	Sections []Finding
-	// NotUsed lists parts without effect even if the sections are applied.
+	// NotUsed lists parts that have no effect even if the sections are applied.
 	NotUsed []Finding
-	// Content is a hash of the sections, regardless of their positions; may be "".
+	// Content is a hash of the sections, independent of their positions; may be "".
 	Content string
-	// Problems matter only if the sections are applied, see [Machine.Err].
+	// Problems matter only if the sections are applied; see [Machine.Err].
 	Problems []Problem
 }
 
-// Err returns an [*invalidError], or nil.
+// Err returns the problems as an [*invalidError], or nil.
 func (m *Machine) Err() error {
 	if len(m.Problems) == 0 {
 		return nil
@@ -41,14 +41,14 @@ func (m *Machine) Err() error {
 	return &invalidError{Problems: m.Problems}
 }
 
-// MachineConfig holds the sections of one file. They are applied in field order, like in cfn-init.
+// MachineConfig holds the sections of one file. They are applied in field order, as by cfn-init.
 type MachineConfig struct {
-	Packages []Package // by manager: rpm, yum and apt, rubygems, python
+	Packages []Package // sorted by manager: rpm, yum and apt, rubygems, python
 	Groups   []Group
 	Users    []User
 	Sources  []Source
-	Files    []MachineFile // by path
-	Commands []Command     // by name
+	Files    []MachineFile // sorted by path
+	Commands []Command     // sorted by name
 	Services []Service
 }
 
@@ -65,7 +65,8 @@ type Package struct {
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are URLs or file paths for rpm. If empty, the newest version is installed unless there is one.
+	// Versions are version numbers or, for rpm, URLs or file paths. If empty, the newest version is installed unless
+	// any version already is.
 	Versions []string
 }
 
@@ -73,50 +74,50 @@ type Package struct {
 type Group struct {
 	Place
 	Name string
-	GID  string // a number; may be ""
+	GID  string // numeric; may be ""
 }
 
-// User is a system user without a login.
+// User is a system user that cannot log in.
 type User struct {
 	Place
 	Name   string
-	UID    string   // a number; may be ""
+	UID    string   // numeric; may be ""
 	Groups []string // supplementary groups
-	Home   string   // absolute; "" for the system's default. The folder is not created.
+	Home   string   // absolute path, which is not created; "" means the system's default
 }
 
 // Source is an archive to unpack into a folder.
 type Source struct {
 	Place
-	Dir string // absolute
-	URL string // https, http on this machine, or a file path
+	Dir string // absolute path
+	URL string // https URL, http URL on this machine, or file path
 }
 
 // MachineFile is a file or a symbolic link to create.
 type MachineFile struct {
 	Place
-	Path string // absolute
-	// Source is a URL (https, or http on this machine) or file path; "" if Content is set. A link's Content is its
-	// target.
+	Path string // absolute path
+	// Source is a URL (https, or http on this machine) or a file path; "" if Content is set. The Content of a link is
+	// its target.
 	Source, Content string
 	IsLink          bool
-	// Mode applies to a link's target. HasMode is false if it is not given.
+	// Mode is the file's mode or, for a link, its target's. HasMode is false if no mode is given.
 	Mode    fs.FileMode
 	HasMode bool
-	// Owner and Group are names or numbers; "" keeps the current ones, or root for a new file.
+	// Owner and Group are names or IDs; "" keeps the current ones, or means root for a new file.
 	Owner, Group string
 }
 
-// Service is a service of the machine.
+// Service is a system service.
 type Service struct {
 	Place
 	Name string
 	// IsSystemd is false for a sysvinit script.
 	IsSystemd bool
-	// Enabled is the state at boot, and Running the current state; nil leaves it unchanged.
+	// Enabled is the desired state at boot, and Running the desired current state; nil leaves it unchanged.
 	Enabled, Running *bool
-	// RestartFor are the steps that restart the service if they change something: "files /path", "sources /folder",
-	// "commands NAME" and "packages MANAGER NAME".
+	// RestartFor lists the steps that cause a restart of the service if they change something: "files /path",
+	// "sources /folder", "commands NAME" and "packages MANAGER NAME".
 	RestartFor []string
 }
 
@@ -128,7 +129,8 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// read keeps problems separate, because they matter only if the sections are applied.
+// read reads the machine sections of a file. It collects their problems separately, because they matter only if the
+// sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -139,7 +141,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 		named.section(p)
 		text, err := valueOf(p.Value)
 		if err != nil {
-			text = string(data) // hash the whole file, which contains the section
+			text = string(data) // hash the whole file that contains the section
 		}
 
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
@@ -166,7 +168,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// packageManagers are the managers in installation order.
+// packageManagers lists the package managers in installation order.
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
@@ -381,7 +383,8 @@ func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	return filepath.Clean(path)
 }
 
-// source requires TLS or this machine, so that a download cannot be replaced in transit.
+// source returns a source's URL or path. It rejects plain HTTP to other machines, because such a download could be
+// replaced in transit.
 func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
@@ -414,7 +417,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// mode reports a symbolic link for modes that start with 120.
+// mode parses a file mode. A mode that starts with 120 is a symbolic link.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {
@@ -423,7 +426,7 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 	}
 
 	const kind, link = 0o170000, 0o120000
-	bits, _ := strconv.ParseUint(text, 8, 32) // cannot fail for this pattern
+	bits, _ := strconv.ParseUint(text, 8, 32) // the pattern guarantees valid octal digits
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
 		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not the mode of a file or link")
 	}

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml, which overrides .ebextensions like a saved configuration.
+// readManifest reads env.yaml, which overrides .ebextensions as a saved configuration does.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
@@ -31,12 +31,12 @@ type manifestReader struct {
 	links    []Link
 }
 
-// readKey silently ignores the metadata of saved configurations, such as DateCreated.
+// readKey reads a key of env.yaml. It ignores the metadata of saved configurations, such as DateCreated.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
-			// Elastic Beanstalk replaces a final "+" with the name of the group; tendril has no groups.
+			// Elastic Beanstalk replaces a trailing "+" with the group's name; tendril has no groups.
 			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
 		}
 	case "EnvironmentTier":
@@ -69,7 +69,7 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 	}
 }
 
-// misspelled returns the key of env.yaml that key probably stands for, or "".
+// misspelled returns the key of env.yaml that an unknown key probably means, or "".
 func misspelled(key string) string {
 	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 		if plainName(known) == plainName(key) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Open reads the bundle in the folder dir. The error is an [*invalidError] if a file is invalid, and wraps
-// fs.ErrNotExist if the folder does not exist. The Procfile is optional.
+// [fs.ErrNotExist] if the folder does not exist. A bundle needs no Procfile.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func notABundle(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
 }
 
-// IsArchive reports whether path is a zip archive. The error wraps fs.ErrNotExist if path does not exist.
+// IsArchive reports whether path is a zip archive. The error wraps [fs.ErrNotExist] if path does not exist.
 func IsArchive(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func IsArchive(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// An empty archive consists of the end record only.
+	// An empty archive starts with the end record.
 	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
 }
 
@@ -93,7 +93,8 @@ func MarksFolder(dir string) bool {
 	})
 }
 
-// read returns an error only if a file cannot be read.
+// read reads all parts of the bundle. It returns an error only if a file cannot be read; other problems are
+// collected.
 func (r *reader) read() error {
 	for _, part := range []struct {
 		name string
@@ -117,7 +118,7 @@ func (r *reader) read() error {
 		r.bundle.Cron = filepath.Join(r.dir, cronName)
 	}
 
-	asGiven := *r.bundle // for messages
+	asGiven := *r.bundle // messages show the path passed to Open
 	asGiven.Dir = r.dir
 	r.problems = append(r.problems, asGiven.checkPrograms("").refused...)
 	r.reportUnread()
@@ -133,7 +134,7 @@ func (r *reader) read() error {
 }
 
 // Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
-// it was copied from. It does not check the app's code.
+// that it was copied from. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WithDefault returns a copy that uses Default instead of a Procfile and of a missing Buildfile, or the bundle itself
-// if Default is nil.
+// WithDefault returns a copy of the bundle in which Default replaces the Procfile and, if there is no Buildfile, the
+// build commands. If Default is nil, it returns b.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
 		return b
@@ -25,10 +25,10 @@ func (b *Bundle) WithDefault() *Bundle {
 // Phase is a part of a deployment.
 type Phase string
 
-// The phases, in order. Three of them are stages of hooks.
+// The phases, in order. Three of them are hook stages.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
-	phaseBuild      Phase = "build"   // runs the commands of the Buildfile
+	phaseBuild      Phase = "build"   // runs the Buildfile's commands
 	PhaseCommand    Phase = "command" // runs the container commands of .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start" // starts all processes and waits for the app to be ready
@@ -37,7 +37,7 @@ const (
 
 // Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Processes of PhaseStart keep running. Other steps run one after another, and a
+	// Phase is the step's phase. Processes of PhaseStart keep running. Other steps run one after another, and a
 	// failure aborts the deployment.
 	Phase Phase
 	// Name is the name of the process or command, or the hook's file.
@@ -45,14 +45,14 @@ type Step struct {
 	// Argv is a program and its arguments. Paths of bundle files are absolute.
 	Argv  []string
 	Shell string
-	// Dir is absolute.
+	// Dir is the absolute working directory.
 	Dir string
-	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 for a step from Default.
+	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 if the step is from Default.
 	File string
 	Line int
-	// CommandRules apply to PhaseCommand only.
+	// CommandRules are set only in PhaseCommand.
 	CommandRules
-	// Shown is the command of PhaseCommand for display.
+	// Shown is the command for display, set only in PhaseCommand.
 	Shown string
 }
 
@@ -71,8 +71,9 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns the steps for a change of settings only: the confighooks, with a restart of the processes before
-// the postdeploy stage. Elastic Beanstalk's Amazon Linux 2 and later platforms do not run container commands then.
+// ConfigPlan returns the steps of a deployment that only changes settings: the configuration hooks, with a restart of
+// the processes before the postdeploy stage. Like Elastic Beanstalk's platforms since Amazon Linux 2, it runs no
+// container commands.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
@@ -84,7 +85,7 @@ func (b *Bundle) commandStep(c *Command) Step {
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same container commands, ignoring their positions in
+// SameCommands reports whether two bundles have the same container commands, regardless of their positions in
 // .ebextensions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
@@ -123,7 +124,7 @@ func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	return steps
 }
 
-// Web returns the app's process. The error explains how to define one.
+// Web returns the app's main process. The error explains how to define one.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
 		return Process{}, b.noProcess()

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile returns web first, then the others in file order. Blank lines and lines starting with "#" are
-// ignored. The error is an [*invalidError].
+// parseProcfile returns the processes: web first, then the others in file order. It ignores blank lines and lines
+// that start with "#". The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -27,7 +27,7 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// A Buildfile has the syntax of a Procfile.
+// parseBuildfile parses a Buildfile, which has the syntax of a Procfile.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -59,7 +59,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 
 type lines struct {
 	file string
-	// kind is the file's name, and example a name for a line.
+	// kind is the file's name, and example an example of a line's name.
 	kind, what, plural, example string
 
 	processes []Process

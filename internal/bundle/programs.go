@@ -15,8 +15,8 @@ import (
 )
 
 // MissingPrograms reports programs of hooks, build commands and processes that this machine lacks or cannot start, as
-// far as can be determined without running anything. paths is their PATH; may be "". Programs that an earlier step
-// may install are not reported. linksGetConfig is true if tendril provides [GetConfig].
+// far as can be determined without running anything. paths is the PATH of those programs; may be "". Programs that an
+// earlier step may install are not reported. linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -31,7 +31,7 @@ func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 // GetConfig is the path of get-config on Elastic Beanstalk's platforms.
 const GetConfig = "/opt/elasticbeanstalk/bin/get-config"
 
-// NamesGetConfig reports whether any script, command or machine section mentions [GetConfig].
+// NamesGetConfig reports whether any script, command or machine section contains [GetConfig].
 func (b *Bundle) NamesGetConfig() bool {
 	for _, c := range b.Machine.Configs {
 		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
@@ -51,7 +51,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 		switch {
 		case s.Phase == PhaseCommand:
 			m.containerCommand(file, &s)
-		case s.Phase == PhaseStart: // processes start together, so they cannot prepare files for each other
+		case s.Phase == PhaseStart: // processes start together, so none can prepare files for another
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
@@ -70,7 +70,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 
 	for _, h := range b.ConfigHooks {
 		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
-		data, _ := readFile(file, maxDocument) // an unreadable hook fails when it runs
+		data, _ := readFile(file, maxDocument) // an unreadable hook fails at run time
 		m.findGetConfig(file, 1, string(data))
 	}
 
@@ -89,16 +89,16 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// refused are scripts that no earlier step could have made runnable.
+	// refused are scripts that are not executable and that no earlier step could have changed.
 	refused []Problem
-	// getConfig are the places that mention [GetConfig].
+	// getConfig lists the places that contain [GetConfig].
 	getConfig []string
-	// after is true after the first step, which may have created files, and installs after one that may have
-	// installed programs. seen holds the words of earlier steps, with paths reduced to their last element.
+	// after is true once a step has run that may create files, and installs once one has run that may install
+	// programs. seen holds the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
-	// These fields describe the current container command: its folder, the line used for its whole text, and whether
-	// it may be skipped or may fail.
+	// The following fields describe the current container command: its working directory, the line reported for its
+	// text, and whether it may be skipped or may fail.
 	folder   string
 	line     int
 	optional bool
@@ -128,13 +128,13 @@ func (m *missingPrograms) see(words []string) {
 	}
 }
 
-// hook checks a hook's interpreter, and a shell script's programs.
+// hook checks a hook's interpreter and, for a shell script, the programs that it runs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.findGetConfig(file, 1, string(data))
 	line, script := shebang(data)
 	if err != nil || !script && len(argv) == 1 {
-		return // a binary program
+		return // it is a binary
 	}
 
 	program := argv[:len(argv)-1]
@@ -177,7 +177,8 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script checks the first program of each line that certainly runs. It stops at syntax that only a shell understands.
+// script checks the first program of each line that is certain to run. It stops at syntax that only a shell can
+// interpret.
 func (m *missingPrograms) script(file string, line int, text string) {
 	m.findGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
@@ -295,7 +296,7 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// prepared reports whether an earlier step may have made a file executable.
+// prepared reports whether an earlier step may have made the file executable.
 func (m *missingPrograms) prepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
@@ -332,9 +333,9 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 	}
 }
 
-// begin returns the beginning of a script.
+// begin returns the first bytes of a script.
 func (m *missingPrograms) begin(name string) []byte {
-	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails when it runs
+	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails at run time
 	script := *m
 	script.line = 0
 	script.findGetConfig(m.at(name), 1, string(data))
@@ -342,7 +343,7 @@ func (m *missingPrograms) begin(name string) []byte {
 	return data
 }
 
-// toType returns a hint to run a command on a file.
+// toType returns a command for the user to type, for use in hints.
 func (m *missingPrograms) toType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Only programs that certainly run and are missing are reported, unless an earlier step may create or install them.
+// A program is reported only if it is certain to run and is missing, and no earlier step may create or install it.
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"
@@ -79,7 +79,7 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
-// Scripts that certainly fail are refused; others cause a warning.
+// Scripts that are certain to fail are rejected; others cause a warning.
 func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	t.Parallel()
 	const (
@@ -91,9 +91,9 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 		chmod   = "type in the bundle's folder: chmod +x run.sh"
 	)
 	for name, c := range map[string]struct {
-		files   map[string]string // run.sh is executable if its content is windows
+		files   map[string]string // run.sh is executable if its content is the constant windows
 		refused bool
-		want    []string // file and line, text and hint
+		want    []string // position, text and hint of each problem
 	}{
 		"a process": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": windows}, true,
 			[]string{"Procfile:1", refused, toUnix}},

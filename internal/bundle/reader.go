@@ -15,21 +15,22 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader collects the problems of all files.
+// reader reads a bundle and collects the problems of all files.
 type reader struct {
-	// dir is the folder as passed to Open, for messages.
+	// dir is the folder as passed to Open; messages contain it.
 	dir      string
 	entries  []fs.DirEntry
 	bundle   *Bundle
 	problems []Problem
 }
 
-// has distinguishes case, like Elastic Beanstalk, even on a case-insensitive file system.
+// has reports whether the folder has an entry with this name. It is case-sensitive, as on Elastic Beanstalk, even if
+// the file system is not.
 func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep records the problems of an invalid file and returns other errors.
+// keep records the problems if err is about an invalid file, and returns any other error.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -59,7 +60,8 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads up to one byte beyond the limit. It refuses special files, because reading them may block.
+// readFile reads up to one byte beyond the limit, so that callers can detect larger files. It rejects special files,
+// because reading them may block.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -95,7 +97,7 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// readDir omits files that macOS adds to archives and foreign file systems.
+// readDir lists a folder, without the files that macOS adds to archives and to other file systems.
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -118,12 +120,12 @@ const (
 	manifestName   = "env.yaml"
 	platformName   = ".platform"
 
-	maxProcfile   = 64 << 10 // bytes of a Procfile or Buildfile
-	maxProcesses  = 100      // lines of a Procfile or Buildfile
-	maxName       = 64       // bytes of a line's name
-	maxExtensions = 200      // configuration files
-	maxHooks      = 200      // files of one stage
-	maxShebang    = 256      // bytes of a shebang line, the limit of operating systems
+	maxProcfile   = 64 << 10 // bytes in a Procfile or Buildfile
+	maxProcesses  = 100      // lines in a Procfile or Buildfile
+	maxName       = 64       // bytes in the name of a line
+	maxExtensions = 200      // number of configuration files
+	maxHooks      = 200      // files per stage
+	maxShebang    = 256      // bytes in a shebang line, the limit of operating systems
 )
 
 func isName(s string) bool {
@@ -134,7 +136,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// packageJSON ignores errors, which npm will report.
+// packageJSON reads package.json. It ignores errors, because npm reports them.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

@@ -11,12 +11,12 @@ import (
 
 const (
 	hidden = "(hidden)"
-	// maxSearched limits the search for passwords; longer values are hidden. Elastic Beanstalk allows 4096 bytes for
+	// maxSearched limits the search for passwords. Longer values are hidden. Elastic Beanstalk allows 4096 bytes for
 	// all variables together.
 	maxSearched = 4 << 10
 )
 
-// Parts of names, in lower case.
+// Name parts that indicate a secret, in lower case.
 var (
 	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey " +
 		"connectionstring webhook")
@@ -29,13 +29,13 @@ var (
 		"passover passport")
 	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey " +
 		"valkey")
-	// passwordServers usually have a password in their URL: DATABASE_URL, REDIS_URL.
+	// passwordServers are kinds of servers whose URLs usually contain a password, as in DATABASE_URL and REDIS_URL.
 	passwordServers = strings.Fields("database db redis mongo mongodb postgres postgresql mysql amqp rabbitmq cloudamqp " +
 		"jdbc smtp broker sentry")
 )
 
-// isSecret reports whether a name probably belongs to a secret. In doubt it returns true, because hiding costs less
-// than leaking.
+// isSecret reports whether a name probably belongs to a secret. In case of doubt it returns true, because hiding a
+// value does less harm than leaking it.
 func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
@@ -45,7 +45,7 @@ func isSecret(name string) bool {
 
 	for i, w := range words {
 		switch {
-		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD alone is the working directory
+		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD by itself is the working directory
 			return true
 		case (w == "url" || w == "uri") && i > 0 && slices.Contains(passwordServers, words[i-1]):
 			return true
@@ -55,7 +55,8 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord also recognizes compounds: DBPASS, PASSPHRASE1, LICENSEKEY, sshkeys.
+// isSecretWord reports whether a word indicates a secret. It also recognizes compounds such as DBPASS, PASSPHRASE1,
+// LICENSEKEY and sshkeys.
 func isSecretWord(word string) bool {
 	starts := func(start string) bool { return strings.HasPrefix(word, start) }
 	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
@@ -76,21 +77,21 @@ func shown(name, value string) string {
 }
 
 var (
-	// named matches the text before a value within a value: the name, closing quotes, and the sign.
+	// named matches a name in front of a value: the name, closing quotes and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
-	// login matches a password in a URL. An @ may also follow a host, so digits before a slash count as its port.
+	// login matches a password in a URL. An @ may also follow the host, so digits before a slash are read as a port.
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
-	// visitor matches a URL with a user name only, which is usually a token.
+	// visitor matches a URL that has a user name but no password. The user name is usually a token.
 	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	// harmless matches text that only resembles a login.
+	// harmless matches text that resembles a login but is not one.
 	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
-	// address matches a URL, up to a possible separator in a list.
+	// address matches a URL, up to a character that may separate list items.
 	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
 	// bareLogin matches user:password@host outside a URL.
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// holdsPassword reports whether a value contains a key file or a password, or is too long to search.
+// holdsPassword reports whether a value contains a private key or a password, or is too long to search.
 func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
@@ -115,8 +116,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart judges by the end of a name: api_key=x, but not key-store=/etc/x. A bare colon can follow any word, so
-// only clear names count before one.
+// secretPart reports whether a name within a value indicates a secret. It judges by the end of the name: api_key=x,
+// but not key-store=/etc/x. A colon without quotes can follow any word, so there only unambiguous names count.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {
@@ -127,7 +128,7 @@ func secretPart(name string, bareColon bool) bool {
 		last == "pass" || !bareColon && isSecretWord(last)
 }
 
-// words splits a name at punctuation and capitals, in lower case and without trailing numbers.
+// words splits a name into lower-case words at punctuation and capital letters, without trailing digits.
 func words(name string) []string {
 	var all []string
 	var word []rune
@@ -155,9 +156,9 @@ func words(name string) []string {
 	return all
 }
 
-// unnumbered removes a trailing number.
+// unnumbered removes trailing digits.
 func unnumbered(word string) string {
-	if word == "auth0" { // a company with a public domain
+	if word == "auth0" { // the company Auth0, whose domain is public
 		return word
 	}
 	return strings.TrimRight(word, "0123456789")

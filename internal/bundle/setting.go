@@ -13,20 +13,20 @@ import (
 
 // The namespaces of option settings that tendril uses.
 const (
-	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // options of the worker daemon
-	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // variables of the app; the default namespace
-	NamespaceGroup       = "aws:autoscaling:asg"                          // limits of scaling: MinSize, MaxSize, Cooldown
-	NamespaceTrigger     = "aws:autoscaling:trigger"                      // measure and thresholds of scaling
-	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // options of health reporting
-	namespacePython      = "aws:elasticbeanstalk:container:python"        // start of an app without a Procfile
+	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // worker daemon
+	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // the app's variables; the default namespace
+	NamespaceGroup       = "aws:autoscaling:asg"                          // scaling limits: MinSize, MaxSize, Cooldown
+	NamespaceTrigger     = "aws:autoscaling:trigger"                      // scaling measure and thresholds
+	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // health reporting
+	namespacePython      = "aws:elasticbeanstalk:container:python"        // how to start an app without a Procfile
 )
 
 const (
-	maxSettings = 2000 // per file
-	maxOption   = 256  // bytes of a namespace or an option name
+	maxSettings = 2000 // settings per file
+	maxOption   = 256  // bytes in a namespace or an option name
 )
 
-// Shown returns the value, hidden if it looks secret.
+// Shown returns the value for display, hidden if it is probably secret.
 func (s Setting) Shown() string {
 	if s.Computed {
 		return "(computed by CloudFormation)"
@@ -39,7 +39,8 @@ func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Setting returns the setting in force of an option, or false if CloudFormation computes it or there is none.
+// Setting returns the setting in force for an option. It returns false if the option is not set or CloudFormation
+// computes its value.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -49,7 +50,8 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the app's variables in force, sorted by name, except those computed by CloudFormation.
+// Environment returns the app's environment variables in force, sorted by name. It omits those that CloudFormation
+// computes.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
 		return s.Namespace != NamespaceEnvironment || s.Computed
@@ -68,7 +70,7 @@ func (b *Bundle) InForce() []Setting {
 	})
 }
 
-// Named returns all settings of an option in any namespace, in the order of Settings.
+// Named returns the settings of an option in all namespaces, in the order of Settings.
 func (b *Bundle) Named(option string) (found []Setting) {
 	for _, s := range b.Settings {
 		if s.Option == option {
@@ -131,7 +133,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 			}
 		case "value":
 			value = &p
-		case "resource_name": // the name of a CloudFormation resource, which tendril does not have
+		case "resource_name": // names a CloudFormation resource, which tendril ignores
 		default:
 			d.refuseKey(p, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
 				yamlfile.Printable(p.Key))
@@ -200,7 +202,7 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// structured reports whether values may be maps and lists.
+// structured reports whether option values in a namespace may be maps and lists.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
@@ -208,8 +210,8 @@ func structured(namespace string) bool {
 // embeddedFunction matches JSON in backquotes, which a shell would run as a command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
-// fromCloudFormation reports whether a value is or contains a CloudFormation function: a tag such as !Ref, a map with
-// one such key, or JSON in backquotes.
+// fromCloudFormation reports whether a value is or contains a CloudFormation function: a tag such as !Ref, a map
+// whose only key is a function name, or JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
@@ -220,7 +222,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// seen avoids searching shared aliases twice.
+// holdsFunction searches a node for CloudFormation functions. seen prevents searching shared aliases twice.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false
@@ -231,7 +233,7 @@ func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
 }
 
-// NoEffect explains why the settings of a namespace have no effect; may be "".
+// NoEffect explains why settings of a namespace have no effect; may be "".
 func NoEffect(namespace string) string {
 	switch namespace {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:

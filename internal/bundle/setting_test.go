@@ -74,7 +74,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Secrets are recognized by their name or their value.
+// Secrets are recognized by name or by value.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	b := &Bundle{Settings: []Setting{
@@ -99,7 +99,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Values with a password are hidden regardless of the name; common values of bundles stay readable.
+// Values that contain a password are hidden, whatever their name. Values that are common in bundles stay readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
@@ -179,7 +179,7 @@ func TestAnyPasswordIsHidden(t *testing.T) {
 	})
 }
 
-// Errors do not contain values from the file.
+// Errors do not reveal values in the file.
 func TestErrorsHoldNoValues(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -208,7 +208,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// The problem stays, excerpts of the file are removed.
+// Messages keep the problem, but not excerpts of the file.
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -289,7 +289,7 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSettingsComeBackAsTheyWere writes random settings in every form and notation and reads them back.
+// TestSettingsComeBackAsTheyWere writes random settings in every form and notation, and reads them back.
 func TestSettingsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -301,7 +301,7 @@ func TestSettingsComeBackAsTheyWere(t *testing.T) {
 			for _, option := range rapid.SliceOfNDistinct(name, 0, 4, rapid.ID[string]).Draw(t, "options") {
 				value := text.Draw(t, "value")
 				if trimmed := strings.TrimSpace(value); strings.HasPrefix(trimmed, "`{") {
-					value = "x" // it is a CloudFormation function
+					value = "x" // the value would be a CloudFormation function
 				}
 				want[namespace][option] = value
 			}
@@ -365,7 +365,7 @@ func asYAML(settings map[string]map[string]string) string {
 	return b.String()
 }
 
-// FuzzSettings checks that any file is refused with a place, or results in settings that an environment can contain.
+// FuzzSettings checks that any file is rejected with a position, or results in settings that an environment can hold.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
 		"option_settings:\n  - option_name: A\n    value: b\n",
@@ -418,7 +418,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// lineIn returns the line in a place; 0 for the whole file.
+// lineIn returns the line number in a position; 0 for the whole file.
 func lineIn(where string) (line int) {
 	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
 		line, _ = strconv.Atoi(parts[1])

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// publicFolder returns a folder that every user can enter, unlike a test's own.
+// publicFolder returns a folder that every user can enter, unlike a test's temporary folder.
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "share")
@@ -25,7 +25,7 @@ func publicFolder(t *testing.T) string {
 	return folder
 }
 
-// mayRun reports whether a user can run a command in dir, which may be "".
+// mayRun reports whether a user can run a command in dir, or anywhere if dir is "".
 func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -88,7 +88,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, appUser, appGroup, "", "ls", later) || mayRun(t, appUser, appGroup, "", "ls", data) {
 		t.Error("the app can read what is not its version")
 	}
-	// A version that may have run is opened at the top only.
+	// Once a version may have run, only its top folder is shared.
 	if err := os.Link(dir+"/secret", dir+"/linked"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	}
 }
 
-// Versions that an earlier release left open are closed, but the data directory keeps its mode.
+// Access to versions left open by an earlier release is restricted, but the data directory keeps its mode.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,

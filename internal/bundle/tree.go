@@ -15,7 +15,7 @@ import (
 const (
 	maxDocument = 128 << 10
 	maxTokens   = 20000
-	// maxDepth leaves room for CloudFormation resources, which have about 15 levels.
+	// maxDepth allows for CloudFormation resources, which have about 15 levels.
 	maxDepth = 32
 )
 
@@ -29,7 +29,7 @@ func settingsForm() *yamlfile.Options {
 }
 
 type document struct {
-	// path is for problems; name, which is relative to the bundle's folder, is for findings.
+	// path identifies the file in problems, and name, which is relative to the bundle's folder, in findings.
 	path, name string
 	problems   []Problem
 	findings   []Finding
@@ -60,7 +60,8 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse detects JSON by the first characters. It returns nil if the document is empty or invalid.
+// parse parses YAML or JSON, distinguished by the first characters. It returns nil if the document is empty or
+// invalid.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -80,7 +81,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		return nil, fault
 	}
 	if begin := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(begin, "{") {
-		// {a: b} is YAML but not JSON.
+		// {a: b} is valid YAML but not JSON.
 		root, fault := parseJSON([]byte(text))
 		if fault == nil || strings.HasPrefix(strings.TrimLeft(begin[1:], " \t\n"), `"`) {
 			return root, fault
@@ -89,7 +90,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// admitKeys refuses duplicate keys: parsers disagree about which one to keep.
+// admitKeys rejects duplicate keys, because parsers disagree about which one applies.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -122,7 +123,7 @@ func position(text []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue limits JSON values, which aliases can make far larger than their file.
+// maxValue limits JSON values, because aliases can make them far larger than their file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -138,7 +139,8 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// writeJSON leaves booleans, numbers and nulls unquoted. It returns false if the result is too long.
+// writeJSON writes a node as JSON, with booleans, numbers and nulls unquoted. It returns false if the result is too
+// long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {
 	case yamlfile.Scalar:
@@ -183,7 +185,7 @@ func plainJSON(text string) string {
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return `""` // unreachable: every string can be encoded
+		return `""` // unreachable, because every string can be encoded
 	}
 	return string(raw)
 }
@@ -223,7 +225,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
-	// offset is the position of the last token, at line and column.
+	// offset is the offset of the last token; line and column are its position.
 	offset       int
 	line, column int
 }
@@ -239,7 +241,7 @@ func (j *jsonReader) next() (json.Token, error) {
 		j.line, j.column = 1, 1
 	}
 
-	// Counting from the last token keeps the time linear.
+	// Counting from the last token takes linear time overall.
 	lines, column := position(j.data[j.offset:], begin-j.offset)
 	if lines > 1 {
 		j.column = column
@@ -298,7 +300,7 @@ func (j *jsonReader) mapping(n *yamlfile.Node, depth int) error {
 		if err != nil {
 			return err
 		}
-		key, _ := token.(string) // the decoder accepts no other key
+		key, _ := token.(string) // the decoder accepts only strings as keys
 		p := yamlfile.Pair{Key: key, Line: j.line, Column: j.column}
 		if p.Value, err = j.value(depth); err != nil {
 			return err

@@ -10,14 +10,14 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Input that could overload the parser is refused before parsing. Files that are just long are read.
+// Input that could overload the parser is rejected before parsing. Files that are merely long are accepted.
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	aliases := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c <= 'z'; c++ {
 		aliases += fmt.Sprintf("%c: &%[1]c [%s]\n", c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 9))
 	}
-	explicit := "" // nested "? " keys, with comments in place of their colons
+	explicit := "" // nested "? " keys, with comments in front of their colons
 	for i := range 200 {
 		explicit += fmt.Sprintf("%*s? a\n# what\n%[1]*s:\n", 2*i, "")
 	}
@@ -87,7 +87,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 // maxMerged is the maximum number of keys that merge keys copy.
 const maxMerged = 10_000
 
-// merges returns a file whose merge keys name a map of keys n times.
+// merges returns a file in which merge keys refer n times to a map with the given number of keys.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")

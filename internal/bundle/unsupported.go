@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reportUnread reports files that only Elastic Beanstalk reads, and misspelled ones.
+// reportUnread reports files that only Elastic Beanstalk reads, and files with misspelled names.
 func (r *reader) reportUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -23,7 +23,7 @@ func (r *reader) reportUnread() {
 	r.reportPackages()
 }
 
-// Elastic Beanstalk reads configuration files in any subfolder.
+// nestedExtensions reports configuration files in a subfolder. Elastic Beanstalk reads them; tendril does not.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -31,7 +31,7 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning describes an unused file; "" for others.
+// meaning explains an ignored file; "" if the name has no special meaning.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -53,7 +53,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar ignores case, a leading dot, a plural and the suffix .txt.
+// similar reports whether names are equal, ignoring case, a leading dot, a plural and the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -61,10 +61,10 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }
 
-// packageList is a list of packages that Elastic Beanstalk's platforms install automatically.
+// packageList is a file with a list of packages that Elastic Beanstalk's platforms install automatically.
 type packageList struct {
 	file string
-	// tools are the programs that install such a list.
+	// tools are the programs that can install the list.
 	tools []string
 	line  string
 }
@@ -79,7 +79,7 @@ func packageLists() []packageList {
 	}
 }
 
-// reportPackages reports lists that neither the Buildfile nor a hook installs.
+// reportPackages reports package lists that neither the Buildfile nor a hook installs.
 func (r *reader) reportPackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
@@ -94,8 +94,8 @@ func (r *reader) reportPackages() {
 	}
 }
 
-// installedBy reports whether a line mentions the list, or one of its tools with a word such as install or without
-// arguments.
+// installedBy reports whether a line contains the list's name, or one of its tools either with a word such as install
+// or without arguments.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -112,8 +112,8 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the files they name, as
-// words. Paths are reduced to their last element.
+// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the files that they
+// name, split into words. Paths are reduced to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")
@@ -131,7 +131,7 @@ func (r *reader) buildLines() (lines [][]string) {
 		if !filepath.IsLocal(file) {
 			return
 		}
-		if data, err := readFile(path, maxDocument); err == nil { // a regular file
+		if data, err := readFile(path, maxDocument); err == nil { // skips anything but regular files
 			add(string(data))
 		}
 	}

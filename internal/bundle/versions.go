@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// versionsFolder contains TIME/NAME. The app's folder has the archive's name because the environment is named
-	// after it.
+	// versionsFolder contains TIME/NAME. NAME is the archive's name, because the environment is named after the app's
+	// folder.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
-	keptVersions   = 5                      // regardless of their names, which often contain version numbers
+	keptVersions   = 5                      // per data directory, whatever the names, which often contain a version
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, into a new folder in the data directory and returns its
-// absolute path. Only the owner can enter it, see [ShareVersion].
+// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory and returns its
+// absolute path. Only the owner can enter the folder; see [ShareVersion].
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {
@@ -66,7 +66,8 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns an archive's name without its extension, cleaned for use as a folder name.
+// ArchiveName returns an archive's name without its extension, with characters replaced that are unsuitable for a
+// folder name.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -78,15 +79,15 @@ func ArchiveName(path string) string {
 	return name[:min(len(name), 100)]
 }
 
-// RemoveVersion removes a version created by [UnpackVersion].
+// RemoveVersion deletes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions removes all versions in dir's data directory except the newest five, dir, and those with a path in
-// inUse. dir is from [UnpackVersion] and need not exist any more. Leftovers of interrupted unpacking are removed with
-// versions of the same age. The error lists versions that could not be removed.
+// PruneVersions deletes old versions in dir's data directory. It keeps the newest five, dir, and those with a path in
+// inUse. dir is from [UnpackVersion] and may have been deleted. Leftovers of interrupted unpacking are deleted with
+// versions of the same age. The error lists versions that could not be deleted.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
-	entries, err := os.ReadDir(versions) // oldest first
+	entries, err := os.ReadDir(versions) // sorted by name, and therefore oldest first
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
@@ -101,11 +102,11 @@ func PruneVersions(dir string, inUse ...string) error {
 		folder := filepath.Join(versions, e.Name())
 		switch {
 		case newest < keptVersions:
-			if isUnpacked(folder) { // otherwise unpacking may still be running
+			if isUnpacked(folder) { // an incomplete version may still be unpacking
 				newest++
 			}
 		case within(folder, dir) || slices.ContainsFunc(inUse, func(path string) bool { return within(folder, path) }):
-			// The clock may have been set back, so dir may not be the newest.
+			// If the clock was set back, dir is not the newest.
 		default:
 			if err := os.RemoveAll(folder); err != nil {
 				kept = append(kept, fmt.Errorf("deleting an old version of the app: %w", err))
@@ -116,7 +117,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked reports whether the folder contains a complete version; partial ones are hidden.
+// isUnpacked reports whether the folder contains a complete version. Incomplete versions are hidden folders.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
@@ -128,12 +129,13 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// RestrictVersions restricts all versions in the data directory to their owner. No app may be running from one.
+// RestrictVersions gives access to the versions in the data directory to their owner only. No app may be running from
+// one.
 func RestrictVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
 	if err != nil || !info.IsDir() {
-		return nil // nothing was ever unpacked here
+		return nil // no version has been unpacked
 	}
 
 	entries, err := os.ReadDir(versions)
@@ -160,8 +162,8 @@ func restrictFolder(path string) error {
 }
 
 // ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion]. The group may pass
-// through the data directory, and read the version if it is fresh, that is, nothing in it has run yet. It does
-// nothing for folders elsewhere.
+// through the data directory. It may also read the version if fresh is true, which means that nothing in it has run
+// yet. ShareVersion does nothing for other folders.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -189,8 +191,9 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets every user pass through the parents of dir, a copied folder: its hooks and app may start
-// processes of other users. It does nothing unless root owns the copy, because only root can start such processes.
+// LetEverybodyPass lets all users pass through the parents of dir, a copied folder, because its hooks and its app may
+// start processes of other users. It does nothing unless root owns the copy, because only root can start such
+// processes.
 func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)
@@ -217,8 +220,8 @@ func LetEverybodyPass(dataDir, dir string) error {
 	return nil
 }
 
-// shareTree gives a group the owner's permissions except writing. It skips files of other owners and files with hard
-// links, because the app may have put them there.
+// shareTree gives a group the owner's permissions, except for writing. It skips files of other owners and files with
+// hard links, because the app may have created them.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -227,7 +230,7 @@ func shareTree(folder string, gid int) error {
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." || !d.IsDir() && !d.Type().IsRegular() {
-			return err // a link needs no permissions of its own
+			return err // links have no permissions of their own
 		}
 
 		info, err := d.Info()

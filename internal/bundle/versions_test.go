@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The newest five, the current one, those in use, and other files are kept.
+// The newest five versions, the current one, those in use, and other files are kept.
 func TestPruneVersions(t *testing.T) {
 	t.Parallel()
 	day := func(hour int) string {
 		return time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC).Format(versionTime)
 	}
 	for name, c := range map[string]struct {
-		there      []string // below versions/; folders end in a slash
-		dir, inUse string   // below versions/
+		there      []string // paths below versions/; folders end in a slash
+		dir, inUse string   // paths below versions/
 		gone       []string
 	}{
 		"one name": {

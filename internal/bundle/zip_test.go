@@ -20,10 +20,10 @@ import (
 
 type item struct {
 	name, data string
-	mode       fs.FileMode // 0 is 0644
-	method     uint16      // 0 stores
+	mode       fs.FileMode // 0 means 0644
+	method     uint16      // 0 means stored
 	flags      uint16
-	// from a system other than Unix, so the mode is meaningless
+	// foreign is true for an entry from a system other than Unix, whose mode is meaningless.
 	foreign bool
 }
 
@@ -59,7 +59,7 @@ func archive(t testing.TB, items ...item) []byte {
 	return b.Bytes()
 }
 
-// filled replaces zero limits with the usual ones.
+// filled returns l with the usual limits in place of zero ones.
 func (l limits) filled() limits {
 	usual := usualLimits()
 	return limits{archive: either(l.archive, usual.archive), entries: either(l.entries, usual.entries),
@@ -74,8 +74,8 @@ func either[T int | int64](set, usual T) T {
 	return usual
 }
 
-// unpack unpacks data in a new folder. It checks that nothing else is in that folder, and that a failure leaves
-// nothing behind.
+// unpack unpacks data to a new folder. It checks that nothing else was written, and that a failure leaves nothing
+// behind.
 func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()
@@ -221,7 +221,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// Each malicious archive is refused with an explanation, and nothing is written.
+// Each malicious archive is rejected with an explanation, and nothing is written.
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 256)
@@ -350,7 +350,7 @@ func bomb(t testing.TB, size int) []byte {
 	return archive(t, item{name: "zeros", data: strings.Repeat("\x00", size), method: zip.Deflate})
 }
 
-// claims returns an archive of 1000 zeros with the given size in its header.
+// claims returns an archive of 1000 zeros whose header has the given size.
 func claims(t testing.TB, claimed uint32) []byte {
 	data := bomb(t, 1000)
 	at := bytes.LastIndex(data, []byte("PK\x01\x02"))
@@ -362,11 +362,11 @@ func claims(t testing.TB, claimed uint32) []byte {
 func overlapping(t testing.TB) []byte {
 	data := archive(t, item{name: "a", data: "shared"}, item{name: "b", data: "shared"})
 	second := bytes.LastIndex(data, []byte("PK\x01\x02"))
-	binary.LittleEndian.PutUint32(data[second+42:], 0) // offset of its own header
+	binary.LittleEndian.PutUint32(data[second+42:], 0) // offset of the entry's header
 	return data
 }
 
-// One pass reports all problems up to the limit.
+// All problems up to the limit are reported together.
 func TestUnpackListsTenProblems(t *testing.T) {
 	t.Parallel()
 	var items []item
@@ -380,8 +380,8 @@ func TestUnpackListsTenProblems(t *testing.T) {
 	}
 }
 
-// An archive with an endless list of entries is refused after a limited part of it, even if its header claims few
-// entries.
+// An archive with an endless list of entries is rejected after a limited part of the list, even if the header states
+// few entries.
 func TestUnpackBoundsMemory(t *testing.T) {
 	var b bytes.Buffer
 	record := make([]byte, 46+1)
@@ -509,7 +509,7 @@ func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
 	}
 }
 
-// The archive counts, not the unpacked copy.
+// The archive's owner and permissions matter, not the unpacked copy's.
 func TestTrustIsJudgedByTheSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -550,7 +550,7 @@ func TestTrustIsJudgedByTheSource(t *testing.T) {
 	}
 }
 
-// FuzzUnpack checks that nothing is written outside the folder, that the output is limited, and that a failure leaves
+// FuzzUnpack checks that nothing is written outside the folder, that output is limited, and that a failure leaves
 // nothing behind.
 func FuzzUnpack(f *testing.F) {
 	f.Add(archive(f, item{name: "a/b", data: "x"}, item{name: "c/"}, link("d", "a/b")))

@@ -21,10 +21,11 @@ const (
 	completedMessages = 50
 )
 
-// completionSource asks the running environment for completions, each with an optional description after a tab.
+// completionSource returns completions from the running environment. A tab separates a completion from its optional
+// description.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf maps words in a command's usage to completions. NAME is a task in the family tasks.
+// sourcesOf maps words in a command's usage to their completions. In the family tasks, NAME is a task.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -39,8 +40,8 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// completeArguments adds completions to all commands according to their usage. Commands without completable arguments
-// complete to nothing, rather than to file names.
+// completeArguments adds completions to all commands, based on their usage. Arguments without completions complete to
+// nothing instead of file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -69,11 +70,12 @@ func completeArguments(c *base.CLI, cmd *cobra.Command) {
 }
 
 func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
-	// The only possible error is a flag that already has a completion.
+	// It fails only if the flag already has completions.
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// completes queries the running environment. After an error it offers nothing, because the shell cannot display one.
+// completes queries the running environment. After an error it returns no completions, because the shell cannot
+// display the error.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp
@@ -187,7 +189,7 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 	return ids, nil
 }
 
-// environmentNames offers this user's running environments with their folders.
+// environmentNames completes the names of this user's running environments, described by their folders.
 func environmentNames(c *base.CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		state := config.StateFolder(c.Environ, os.Geteuid() == 0)

@@ -12,7 +12,7 @@ func Execute(c *base.CLI, args []string) int {
 	defer c.CloseBuffers()
 	defer c.End()
 	c.Out, c.Err = &terminal.Writer{To: c.Out}, &terminal.Writer{To: c.Err}
-	if filepath.Base(c.Name) == "get-config" { // installed as a link in PATH and /opt/elasticbeanstalk/bin
+	if filepath.Base(c.Name) == "get-config" { // a link in PATH or in /opt/elasticbeanstalk/bin
 		args = append([]string{"get-config"}, args...)
 	}
 	args, noticed := base.SingleDash(args)

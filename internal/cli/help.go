@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// helpWidth is the maximum line length, helpColumn the maximum width of flags next to their help.
+	// helpWidth is the maximum line length, and helpColumn the maximum width of the column of flags.
 	helpWidth, helpColumn = 100, 34
 	helpProse             = 92
 )
@@ -25,8 +25,8 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections groups a command's flags: its own first, then options by topic. Unless all is set, topics only include
-// the essential options, and left counts the others.
+// flagSections groups a command's flags: its own first, then options by topic. If all is false, topics contain only
+// the essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
@@ -101,7 +101,7 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printUsage prints cobra's usage with options grouped by topic, in lines that fit a terminal.
+// printUsage prints a command's usage like cobra, but with options grouped by topic and lines that fit a terminal.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -190,7 +190,7 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// kindOf returns the type of a flag in one word, like for options; "" for a switch.
+// kindOf returns a flag's type in one word, as for options; "" for a switch.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {

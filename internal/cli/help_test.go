@@ -23,7 +23,7 @@ func helpOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// everyCommand calls do with each visible command and its words.
+// everyCommand calls do with each visible command and the words that run it.
 func everyCommand(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
 	do(cmd, words)
 	for _, sub := range cmd.Commands() {
@@ -42,7 +42,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 			pages = append(pages, helpOf(t, append(slices.Clone(words), "--"+base.HelpAll)...))
 		}
 		if strings.HasPrefix(cmd.CommandPath(), "tendril completion") {
-			return // written by cobra
+			return // cobra's own command
 		}
 		for _, page := range pages {
 			for line := range strings.Lines(page) {
@@ -104,10 +104,10 @@ func TestHelpGroupsOptionsByTopic(t *testing.T) {
 	if page := helpOf(t, "--help-all"); page != helpOf(t, "up", "--help-all") {
 		t.Error("without a command, --help-all shows something else than the options of up")
 	}
-	// A command with few options lists them among its flags.
+	// A command with few options lists them with its flags.
 	if few, _ := sectionsOf(helpOf(t, "status", "--help")); !slices.Contains(few["Flags"], "data-dir") || len(few) != 1 {
 		t.Errorf("'status --help' shows %v", few)
 	}
-	// Like --help, it works with any arguments.
+	// Like --help, --help-all works with any arguments.
 	helpOf(t, "check", "a", "b", "c", "--help-all")
 }

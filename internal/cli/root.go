@@ -90,7 +90,7 @@ signal.`,
 		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewAlarms(c), provision.NewTerminate(c))
 	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c), settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
-	// Aliases for singular and plural; there are no other aliases, see docs/decisions/0052.
+	// Singular and plural are aliases of each other. There are no other aliases; see docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
 		case "queues", "tasks", "logs", "events", "tokens", "alarms", "instances":
@@ -106,8 +106,9 @@ signal.`,
 	return root
 }
 
-// wordsOfPackage is the line of cobra's script that needs the package bash-completion; wordsOfBash works without it.
-// Plain bash also splits words at "=" and ":", so these are not completed.
+// wordsOfPackage is the line in cobra's script that needs the package bash-completion, and wordsOfBash its
+// replacement. Without the package, bash also splits words at "=" and ":", so words with these characters are not
+// completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -142,8 +143,8 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives cobra's argument errors the exit status of a usage error and a hint. Like --help, --help-all
-// works with any arguments.
+// usageErrors gives cobra's argument errors the exit status and hint of a usage error. Like --help, --help-all works
+// with any arguments.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

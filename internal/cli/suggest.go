@@ -16,7 +16,7 @@ import (
 
 type meaning struct{ name, words string }
 
-// commandMeanings maps commands to their names in other programs.
+// commandMeanings maps commands to the names of similar commands in other programs.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
 	{"init", "new scaffold generate-app setup"},
@@ -57,7 +57,7 @@ var commandMeanings = []meaning{
 	{"alarms", "alerts alert"},
 }
 
-// subcommandMeanings applies to every family of commands.
+// subcommandMeanings is like commandMeanings, for the subcommands of every family.
 var subcommandMeanings = []meaning{
 	{"list", "ls all"},
 	{"show", "get describe inspect view info"},
@@ -74,7 +74,7 @@ var subcommandMeanings = []meaning{
 	{"export", "save dump download"},
 }
 
-// flagMeanings applies to flags, where the command has them.
+// flagMeanings is like commandMeanings, for the flags that a command has.
 var flagMeanings = []meaning{
 	{"environment", "e env name"},
 	{"name", "e env environment"},
@@ -100,7 +100,7 @@ func meant(meanings []meaning, word string) (names []string) {
 	return names
 }
 
-// suggestCommands returns commands below cmd that word may stand for.
+// suggestCommands returns the commands below cmd that the user may have meant.
 func suggestCommands(cmd *cobra.Command, word string) []string {
 	word = strings.ToLower(word)
 	var names []string
@@ -171,7 +171,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if letters := unknown.GetSpecifiedShortnames(); len(letters) > 1 {
-			if word, _, _ := strings.Cut(letters, "="); len(word) > 2 { // a long flag with one dash
+			if word, _, _ := strings.Cut(letters, "="); len(word) > 2 { // a long flag with a single dash
 				name, err = word, fmt.Errorf("unknown flag: -%s", word)
 			}
 		}
@@ -225,7 +225,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 	return "see '" + cmd.CommandPath() + " --help'"
 }
 
-// commandsWith returns the commands below cmd with their own flag of that name.
+// commandsWith returns the commands below cmd that have their own flag with this name.
 func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	for _, sub := range cmd.Commands() {
 		if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !base.IsSetting(f) {

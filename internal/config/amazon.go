@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns on CloudWatch only for users of AWS who set a name, to avoid unexpected costs.
+// deriveMetrics turns on CloudWatch only if a queue or function is on AWS and the environment's name was configured,
+// to avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -27,8 +28,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether any queue or function is on the same side as CloudWatch. Metrics about Amazon's services go
-// to Amazon, and metrics about an SQS replacement to a CloudWatch replacement.
+// watched reports whether CloudWatch would receive metrics about any queue or function. Metrics about AWS services go
+// to AWS; metrics about an SQS-compatible server go only to a custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -37,7 +38,8 @@ func watched(l *loader) bool {
 	})
 }
 
-// amazonURL also accepts "" and ARNs, because the AWS SDK chooses their host.
+// amazonURL reports whether an endpoint is on AWS. It also accepts "" and ARNs, for which the AWS SDK chooses the
+// host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -52,8 +54,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue refuses an unencrypted remote queue in a bundle: requests carry messages and session tokens. The
-// user can still choose it explicitly.
+// refuseClearQueue rejects a bundle's queue URL if requests to it would cross the network unencrypted: they carry
+// messages and session tokens. Users can still set such a URL themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -71,7 +73,7 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-// warnClear warns of unencrypted remote endpoints that the user chose.
+// warnClear warns about unencrypted remote endpoints.
 func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
@@ -92,7 +94,8 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear reports whether requests to a URL leave this machine unencrypted. Amazon's hosts always use TLS.
+// leavesInClear reports whether requests to a URL leave this machine unencrypted. The AWS SDK always uses TLS for
+// Amazon's own hosts.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// By default, CloudWatch is on for Amazon's queues and functions only, not for compatible servers.
+// By default, CloudWatch is on only for queues and functions on AWS, not on compatible servers.
 func TestCloudWatchIsAmazons(t *testing.T) {
 	t.Parallel()
 	const (
@@ -61,7 +61,7 @@ func TestCloudWatchIsAmazons(t *testing.T) {
 	}
 }
 
-// Tendril does not change the redrive policy of a queue that the user named.
+// Tendril does not change the redrive policy of an existing queue that the user names.
 func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

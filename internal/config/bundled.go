@@ -31,7 +31,8 @@ func readBundle(l *loader) {
 	}
 }
 
-// An empty value restores the default. Package bundle reports namespaces without effect.
+// takeSetting applies a setting from .ebextensions; an empty value restores the default. Package bundle reports
+// namespaces without effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -77,7 +78,8 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting refuses mistyped names, and warns of options without effect.
+// unknownSetting rejects unknown options of the worker and scaling namespaces, and warns about Elastic Beanstalk
+// options without effect here.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -101,9 +103,9 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument is the used part of the option ConfigDocument of Elastic Beanstalk's health reporting. Source: AWS
-// Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing custom
-// metrics".
+// healthDocument holds the supported parts of ConfigDocument, an option of Elastic Beanstalk's health reporting.
+// Source: AWS Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and
+// "Publishing custom metrics".
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {
@@ -120,7 +122,8 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// Most options of health reporting concern instances and load balancers.
+// takeHealthSetting applies an option of Elastic Beanstalk's health reporting. Most of these options are about
+// instances and load balancers, and only cause a warning.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -65,7 +65,7 @@ func TestBundleSettings(t *testing.T) {
 	}
 }
 
-// The manifest's name overrides the folder's name.
+// The name in env.yaml overrides the folder's name.
 func TestBundleNames(t *testing.T) {
 	t.Parallel()
 	app, err := bundle.Open(t.TempDir())
@@ -260,7 +260,7 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	}
 }
 
-// A worker with an unknown queue must not start on its own empty one.
+// A worker that does not know its queue's URL must not use an empty queue of its own.
 func TestComputedQueueURLIsRefused(t *testing.T) {
 	t.Parallel()
 	computed := setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7)
@@ -304,7 +304,7 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 	}
 }
 
-// A setting without a default cannot be unset, and the remaining value is reported.
+// A setting without a default cannot be unset; a warning names the value that remains.
 func TestBundleSettingWithoutValue(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(

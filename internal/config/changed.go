@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Change is the difference between two configurations.
+// Change describes the difference between the settings in force and a newly loaded configuration.
 type Change struct {
-	// Settings are the previous ones, with the loaded values of options that can change at run time.
+	// Settings are the settings in force, updated with the new values of options that can change at run time.
 	Settings *Settings
-	// Live names changed options that are applied in Settings, and Later those that need a restart, in table order. A
-	// change for one queue only is "NAME of QUEUE".
+	// Live lists the changed options that Settings applies, and Later those that need a restart, both in table order.
+	// A change to a single queue is listed as "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
 }
 
-// Explain describes every option after the change, given the descriptions before it.
+// Explain returns descriptions of all options after the change, given those before it.
 func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
@@ -38,11 +38,11 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues keeps settings from before if they need a restart.
+// explainQueues describes the queues after the change. Settings that need a restart keep their previous descriptions.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
-		return before // a change of the queues needs a restart
+		return before // different queues need a restart
 	}
 
 	for i := range now {
@@ -60,7 +60,7 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 
 func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// ofAllQueues returns the option for queues without this key.
+// ofAllQueues returns the option that applies to queues without their own value for key.
 func ofAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":
@@ -73,7 +73,7 @@ func ofAllQueues(key string) string {
 
 func ofQueue(option, queue string) string { return option + " of " + queue }
 
-// Pending returns the loaded setting of a name in Live or Later.
+// Pending returns the new value of an entry in Live or Later.
 func (c *Change) Pending(name string) Setting {
 	option, queue, ofOne := strings.Cut(name, " of ")
 	if !ofOne {
@@ -97,13 +97,13 @@ func (c *Change) Pending(name string) Setting {
 	return Setting{}
 }
 
-// Changed compares the settings in force with a configuration loaded later.
+// Changed compares the settings in force with a newly loaded configuration.
 func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)
 	c := Change{Settings: &now, loaded: loaded}
 
-	var queues []queueComparison // empty if the queues differ, which needs a restart
+	var queues []queueComparison // empty if the set of queues changed
 	same := sameQueues(now.Queues, loaded.Queues)
 	if same {
 		for i := range now.Queues {
@@ -135,10 +135,11 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-// take compares one option, applies its loaded value if it is live, and lists a non-empty name.
+// take compares one option and, if it is live, applies its new value. It lists the change under name, unless name is
+// "".
 func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
-	if now.Name == "config" || now.value.get() == value { // the file's path is not a setting
+	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
 		return false
 	}
 	list := &c.Later
@@ -163,7 +164,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// Queues without their own maximum follow the common one.
+// compareConcurrency compares the queues' own limits. A queue without one uses the limit for all queues.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// A bundle cannot make signed requests leave the machine unencrypted. The user can, with a warning.
+// A bundle cannot make signed requests leave the machine unencrypted; a user can, and gets a warning.
 func TestClearQueueURLs(t *testing.T) {
 	t.Parallel()
 	const (
@@ -16,7 +16,7 @@ func TestClearQueueURLs(t *testing.T) {
 		warned  = "warned"
 		silent  = "silent"
 	)
-	for address, want := range map[string][2]string{ // the outcome for a bundle and for a flag
+	for address, want := range map[string][2]string{ // the outcomes in a bundle and as a flag
 		"http://queue.example/123456789012/jobs":                 {refused, warned},
 		"http://10.0.0.7:9324/000000000000/jobs":                 {refused, warned},
 		"http://localhost.example/000000000000/jobs":             {refused, warned},
@@ -26,7 +26,7 @@ func TestClearQueueURLs(t *testing.T) {
 		"http://127.8.9.1:4566/000000000000/jobs":                {silent, silent},
 		"http://[::1]:4566/000000000000/jobs":                    {silent, silent},
 		"http://localhost:4566/000000000000/jobs":                {silent, silent},
-		"http://sqs.eu-west-1.amazonaws.com/123456789012/jobs":   {silent, silent}, // always uses TLS
+		"http://sqs.eu-west-1.amazonaws.com/123456789012/jobs":   {silent, silent}, // the SDK always uses TLS
 		"arn:aws:sqs:eu-west-1:123456789012:jobs":                {silent, silent},
 		"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs":  {silent, silent},
 		"https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/jobs": {silent, silent},
@@ -56,7 +56,7 @@ func TestClearQueueURLs(t *testing.T) {
 	}
 }
 
-// The called address counts, not the one in the queue's URL.
+// The address that requests are sent to matters, not the one in the queue's URL.
 func TestClearEndpointIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"

@@ -7,8 +7,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// An aws-sqsd settings file is a flat list of "key: value". A file is read as one if --config or TENDRIL_CONFIG names
-// it and [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown keys cause a warning.
+// An aws-sqsd settings file is a flat list of "key: value" lines. The file named by --config or TENDRIL_CONFIG is
+// read in this format if [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown keys cause a
+// warning.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
@@ -36,7 +37,7 @@ func (d *daemonReader) take(e entry) {
 	switch {
 	case e.null:
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
-		// see target and debug
+		// handled by target and debug
 	case e.items != nil:
 		takeQueues(d.loader, d.path, e)
 	default:
@@ -58,7 +59,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// Either of http_url and http_port may be missing.
+// target combines http_url and http_port, either of which may be missing.
 func (d *daemonReader) target() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.lines["http_url"]
@@ -90,7 +91,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// tendril has no level more detailed than verbose.
+// debug maps a debug level to verbose, tendril's most detailed level.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

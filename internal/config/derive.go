@@ -127,15 +127,15 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// stopMargin is the time of a shutdown beyond the app's grace period.
+	// stopMargin is added to app-grace to derive shutdown-timeout.
 	stopMargin = 5 * time.Second
-	// leastDelay is the default of app-grace and the documented minimum of WORKER_SHUTDOWN_DELAY. Only app-grace can
+	// leastDelay is the default of app-grace and the documented minimum of WORKER_SHUTDOWN_DELAY; only app-grace may
 	// be shorter.
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop extends shutdown-timeout to a configured app-grace: an app that may take a minute to stop may also
-// finish jobs that take a minute.
+// deriveStop extends shutdown-timeout if app-grace is set: an app that needs a minute to stop may also need a minute
+// to finish its messages.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -153,7 +153,7 @@ func deriveStop(l *loader) {
 	}
 }
 
-// hasBothOrNone refuses a certificate or a private key without the other.
+// hasBothOrNone rejects a certificate without a private key, and the reverse.
 func hasBothOrNone(l *loader, cert, key string) bool {
 	hasCert := l.option(cert).value.get() != ""
 	hasKey := l.option(key).value.get() != ""
@@ -166,7 +166,7 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// deriveEndpoint refuses an endpoint open to other machines without credentials.
+// deriveEndpoint rejects an SQS endpoint that other machines can reach if it has no credentials.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

@@ -14,16 +14,17 @@ const (
 	maxFile     = 64 << 10
 )
 
-// entry is one "key: value". The text keeps its spelling, such as 000000000000 and off.
+// entry is one "key: value" pair. text is the value as written, so that values such as 000000000000 and off keep
+// their spelling.
 type entry struct {
 	key, text string
 	line      int
 	null      bool
-	// sqsd is true below the key sqsd.
+	// sqsd is true for keys nested in sqsd.
 	sqsd bool
-	// list is true if the text is a list joined with commas.
+	// list is true if text was a YAML list, joined with commas.
 	list bool
-	// items are queues of a list that holds maps. Each has a text or pairs.
+	// items are the elements of a list that contains maps. An element has either a text or pairs.
 	items, pairs []entry
 }
 
@@ -41,7 +42,7 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// parseDocument returns the entries in file order.
+// parseDocument returns the entries of a settings file, in file order.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -151,14 +152,14 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps keys of aws-sqsd files to their equivalent in tendril.yaml.
+// daemonOnly maps keys that only aws-sqsd has to advice about their tendril.yaml equivalents.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",
 	"debug": "use verbose: true", "cloudwatch_interval": "use metrics_interval: 60s",
 }
 
-// isDaemonFile reports whether a file has a key in daemonOnly or is in daemonFolder.
+// isDaemonFile reports whether a file contains a key in daemonOnly or is located in daemonFolder.
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
 		if !e.sqsd && daemonOnly[e.key] != "" {

@@ -12,16 +12,16 @@ import (
 // EditedLine is a line that an edit removed or added.
 type EditedLine = yamlfile.EditedLine
 
-// Edited is a changed settings file that is not on disk yet.
+// Edited is an edited settings file that has not been written to disk.
 type Edited struct {
 	File File
 	// Lines are the removed and added lines, in file order, with secrets hidden.
 	Lines []EditedLine
 }
 
-// EditFile changes options in a settings file and preserves comments, order and the form of other lines. set holds
-// texts by option, or nil to remove one; "NAME of QUEUE" is a setting of one queue. Values are not checked, see
-// [Sources.File]. The error is an [*Error].
+// EditFile changes options in a settings file and preserves comments, order and the formatting of other lines. The
+// keys of set are option names, or "NAME of QUEUE" for one queue's setting; a nil value removes the option. Values
+// are not validated; see [Sources.File]. The error is an [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
@@ -142,14 +142,14 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine hides secret options, likely passwords and the query of a path.
+// shownLine returns a line for display: secret options, probable passwords and query strings are hidden.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
 		if found && strings.Trim(key, " \"'") == secret {
 			return key + ": " + hidden
 		}
-		return hidden // another line of the value
+		return hidden // a further line of a multi-line value
 	}
 
 	line = WithoutQuery(line)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// settings are "option=text", or "option" to remove it.
+// change returns a change from settings in the form "option=text", or "option" to remove it.
 func change(settings ...string) map[string]*string {
 	set := map[string]*string{}
 	for _, s := range settings {
@@ -27,7 +27,7 @@ func TestSettingsFileIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		set  map[string]*string
-		want string // the file, then its edited lines
+		want string // the edited file, then the removed and added lines
 	}{
 		{"# mine\nhttp_path: /a # old\n", change("HttpPath=/b", "concurrency=5"),
 			"# mine\nhttp_path: /b # old\nhttp_connections: 5\n--\n-2 http_path: /a # old\n+2 http_path: /b # old\n" +
@@ -93,7 +93,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A settings file that is not on disk loads like one that is.
+// A file in Sources.File loads like one on disk.
 func TestFileInPlaceOfTheOneOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "http_path: /disk\nport: 7\n")
@@ -111,7 +111,7 @@ func TestFileInPlaceOfTheOneOnDisk(t *testing.T) {
 	}
 }
 
-// The sections have Elastic Beanstalk's options and words, and every option has a topic and a label.
+// The sections match Elastic Beanstalk's configuration page, and every option has a topic and a label.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	got := map[string][]string{}

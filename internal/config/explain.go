@@ -9,15 +9,15 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Explanation describes an option and its value.
+// Explanation describes an option, its value and the value's origin.
 type Explanation struct {
 	Option Option
 	// Value may be "".
 	Value string
 	From  Origin
-	// Chain holds every layer's value, the weakest first.
+	// Chain holds the value in each layer that sets the option, weakest layer first.
 	Chain []Setting
-	// Queues is nil unless the option is queues.
+	// Queues holds the settings of each queue if the option is queues, else nil.
 	Queues []QueueExplanation
 }
 
@@ -27,15 +27,16 @@ type QueueExplanation struct {
 	Settings []QueueSetting
 }
 
-// QueueSetting is one setting of one queue.
+// QueueSetting is one of a queue's settings.
 type QueueSetting struct {
 	// Key is the key in tendril.yaml. Value may be "".
 	Key, Value string
-	// From is the queue's own map, or the setting for all queues.
+	// From is the origin of the queue's own value, or of the value for all queues.
 	From Origin
 }
 
-// Explain describes an option by any of its names. The error suggests similar names.
+// Explain describes the option with the given name, in any notation. If there is none, the error suggests similar
+// names.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)
 	if o == nil {
@@ -61,14 +62,14 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {
-		if e, err := c.Explain(o.Name); err == nil { // always true
+		if e, err := c.Explain(o.Name); err == nil { // the name exists
 			all = append(all, *e)
 		}
 	}
 	return all
 }
 
-// shown hides secrets.
+// shown returns a value for display, hidden if it is secret.
 func (o *Option) shown(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
@@ -76,7 +77,7 @@ func (o *Option) shown(value string) string {
 	return bundle.Setting{Option: "value", Value: value}.Shown()
 }
 
-// WithoutQuery hides the query of a path.
+// WithoutQuery hides the query string if the option's value is a path.
 func (o *Option) WithoutQuery(value string) string {
 	if o.Name == "http-path" || o.Name == "healthcheck" {
 		return WithoutQuery(value)
@@ -97,15 +98,15 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	return e
 }
 
-// Option returns the setting's row, which may be one that only queues have.
+// Option returns the setting's row in the option table. The row may be for a key that exists only for queues.
 func (s *QueueSetting) Option() Option {
 	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
 	}
-	return Option{Key: s.Key} // from an environment of another version
+	return Option{Key: s.Key} // the setting is from a different version of tendril
 }
 
-// UnknownOption returns an error that suggests similar names.
+// UnknownOption returns an error for an unknown option name, with suggestions of similar names.
 func UnknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
@@ -121,7 +122,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("unknown option %s: docs/options.md lists them all", shown(name))
 }
 
-// String returns several lines, without a final newline.
+// String returns the explanation as several lines of text, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
@@ -170,7 +171,7 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds a larger unit to a large number of seconds.
+// readable appends the equivalent in a larger unit to a large number of seconds.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

@@ -22,7 +22,7 @@ type settingsFile struct {
 	explicit bool
 }
 
-// findFile returns the first existing settings file, or nil. A named file must exist.
+// findFile returns the first settings file that exists, or nil. A file named explicitly must exist.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -64,7 +64,7 @@ func candidates(src *Sources, vars map[string]string) []string {
 	return append(paths, systemFile)
 }
 
-// readFile reads a regular file up to one byte beyond the size limit.
+// readFile reads a regular file. It stops one byte beyond the size limit, so that callers can detect larger files.
 func readFile(path string) (*settingsFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,7 +91,8 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted refuses a file that was found by searching and that other users can change: it may name commands to run.
+// untrusted rejects a settings file that was found by searching if other users can change it, because it may name
+// commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
@@ -107,7 +108,7 @@ func (f *settingsFile) untrusted() *Problem {
 		return unreadable(f.path, err)
 	}
 
-	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // the file read is not the file checked
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // the path now leads to another file
 		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while being read",
 			Hint: "try again"}
 	}
@@ -168,7 +169,7 @@ func readSettingsFile(l *loader) {
 	readOwnFile(l, f.path, entries)
 }
 
-// warnAboutBundleFile warns of an unread settings file in the app's folder.
+// warnAboutBundleFile warns if the app's folder contains a settings file that was not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -223,7 +224,7 @@ func readOwnFile(l *loader, path string, entries []entry) {
 	}
 }
 
-// admit refuses an entry without a value, and one that sets an option again.
+// admit rejects an entry without a value, and an option that appears twice.
 func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

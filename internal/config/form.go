@@ -18,20 +18,21 @@ func Topics() (topics []string) {
 	return topics
 }
 
-// Essential reports whether most users need the option.
+// Essential reports whether most users set the option.
 func (o *Option) Essential() bool { return o.essential }
 
-// Block returns the option's section, one of [Blocks]; "" for tendril's own options.
+// Block returns the section of Elastic Beanstalk's configuration page that has the option, one of [Blocks]; "" for
+// options that only tendril has.
 func (o *Option) Block() string { return o.block }
 
-// Label returns the option's name for display, if possible in the words of the configuration page.
+// Label returns the option's display name, taken from Elastic Beanstalk's configuration page if possible.
 func (o *Option) Label() string {
 	if o.label != "" {
 		return o.label
 	}
 
 	name := o.Name
-	if o.Name == queuesKey { // or a key that only queues have
+	if o.Name == queuesKey { // keys that only queues have share this name
 		name = o.Key
 	}
 
@@ -49,25 +50,25 @@ func (o *Option) Label() string {
 
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit returns the unit of a bare number: "seconds", "bytes", "messages per second" or "".
+// Unit returns the unit of a number without a suffix: "seconds", "bytes", "messages per second" or "".
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
 	return unit
 }
 
-// The values of [Option.Guard].
+// Values of [Option.Guard].
 const (
-	GuardCode   = "code"   // which programs run, which files are read, and where messages go
-	GuardAccess = "access" // who may call tendril
+	GuardCode   = "code"   // controls which programs run, which files are read, or where messages go
+	GuardAccess = "access" // controls who can call tendril
 )
 
-// Guard returns the further consequences of changing the option: GuardCode, GuardAccess or "".
+// Guard returns why changing the option is security-sensitive: GuardCode, GuardAccess or "".
 func (o *Option) Guard() string {
 	switch {
 	case o.IsSecret(), o.isSecretFile, o.Group == "Console",
 		slices.Contains([]string{"listen", "credentials", "tls-cert", "tls-key"}, o.Name):
 		return GuardAccess
-	case o.Name == "filter": // it decides which messages are deleted, and may name a file
+	case o.Name == "filter": // a filter deletes messages, and its value may name a file
 		return GuardCode
 	case o.Live:
 		return ""
@@ -77,7 +78,7 @@ func (o *Option) Guard() string {
 	return ""
 }
 
-// Lock explains why changing the settings file has no effect on an option with this origin; may be "".
+// Lock explains why editing the settings file would not change an option whose value has this origin; may be "".
 func (o *Option) Lock(from Origin) string {
 	switch {
 	case o.Key == "":

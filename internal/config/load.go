@@ -1,7 +1,7 @@
 package config
 
-// Load reads every source and returns the values in force. The error is an [*Error] with all problems, including
-// those of overridden values. Load changes nothing on disk.
+// Load reads every source and returns the settings in force. The error is an [*Error] that lists every problem,
+// including those of overridden values. Load does not write to disk.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
 
@@ -10,7 +10,7 @@ func Load(src Sources) (*Config, error) {
 	readEnvironment(l)
 	readFlags(l)
 	if len(l.refused.Problems) > 0 {
-		return nil, l.refused // derived values would repeat the same problems
+		return nil, l.refused // derived values would only cause further errors
 	}
 
 	derive(l)

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// home returns an environment with a home folder only.
+// home returns an environment that contains HOME and the given variables.
 func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
 func mustLoad(t *testing.T, src Sources) *Config {
@@ -92,7 +92,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPrecedence adds layers from the weakest to the strongest.
+// TestPrecedence adds layers from weakest to strongest.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "name: file\nhttp_path: /file\n")
@@ -288,7 +288,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An invalid value in any layer causes exactly one problem, which names the place.
+// An invalid value in any layer causes exactly one problem, which names its origin.
 func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 	t.Parallel()
 	const wrong = "\x01"

@@ -9,12 +9,12 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Config is the result of [Load].
+// Config is the loaded configuration; see [Load].
 type Config struct {
 	Settings
-	// Warnings are about legal but suspicious settings, in no particular order.
+	// Warnings lists settings that are valid but suspicious, in no particular order.
 	Warnings []Problem
-	// NotUsed lists the bundle's settings without effect.
+	// NotUsed lists the bundle's settings that have no effect.
 	NotUsed []bundle.Finding
 
 	options []*Option
@@ -25,7 +25,8 @@ type Config struct {
 	daemon       bool
 }
 
-// Origin returns the origin of an option's value in force, for every name that [Lookup] accepts; zero for others.
+// Origin returns the origin of an option's value. It accepts every name that [Lookup] accepts, and returns the zero
+// Origin for others.
 func (c *Config) Origin(name string) Origin {
 	if o := find(c.options, name); o != nil {
 		return c.last(o.Name).Origin
@@ -38,34 +39,34 @@ func (c *Config) last(name string) Setting {
 	return chain[len(chain)-1]
 }
 
-// Idle reports whether the option's value in force is in NotUsed.
+// Idle reports whether the option's value is from the bundle and has no effect; see NotUsed.
 func (c *Config) Idle(name string) bool { return c.idle[name] }
 
-// IsSet reports whether any layer sets the option.
+// IsSet reports whether any source sets the option.
 func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
 
-// DaemonFile reports whether the settings file is an aws-sqsd file. That daemon posts to http://localhost by default.
+// DaemonFile reports whether the settings file is an aws-sqsd file. aws-sqsd posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of one Load, as seen by one queue or by the settings for all queues.
+// loader is the state of a call to Load. Each queue has its own view of it, as have the settings for all queues.
 type loader struct {
 	src     Sources
 	vars    map[string]string
 	cfg     *Config
 	refused *Error
-	// ownSettings are the own settings of each of Queues.
+	// ownSettings holds each queue's own settings, in the order of Queues.
 	ownSettings [][]assignment
-	// queues are the views of single queues, and all is the common one.
+	// queues are the views of individual queues, and all is the view of the settings for all queues.
 	queues []*loader
-	// computedQueue is the origin of a WorkerQueueURL that CloudFormation computes.
+	// computedQueue is the origin of a WorkerQueueURL whose value CloudFormation computes.
 	computedQueue Origin
 
 	// all is the view of the settings for all queues.
 	all *loader
-	// s are the settings in this view, and rows the table bound to them.
+	// s holds the settings of this view, and rows are the options bound to its fields.
 	s    *Settings
 	rows []*Option
-	// prefix starts a queue's warnings: "queue payments: ".
+	// prefix is the start of warnings about a queue, such as "queue payments: ".
 	prefix string
 	own    map[string]Origin
 }
@@ -110,10 +111,11 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign validates a value and puts it in force. Later assignments win, because layers are read in order of strength.
+// assign validates a value and stores it. Sources are read from weakest to strongest, so the last assignment of an
+// option wins.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
-		return // already set by readSettingsFile
+		return // readSettingsFile has already set it
 	}
 	if err := a.option.value.set(a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
@@ -125,7 +127,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn drops the queues' own settings because a stronger layer names the queues.
+// dropOwn discards the queues' own settings if a stronger source names the queues.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -150,7 +152,8 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle records a derived value in the layer it was derived from. The place of a default becomes reason.
+// settle records a derived value in the layer of the value it was derived from. For a default, the origin's place
+// becomes reason.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -161,7 +164,7 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash refuses contradicting options at the place of the first.
+// clash reports that options contradict each other, at the place of the first.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
@@ -187,7 +190,8 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint returns a service's endpoint from the AWS SDK's variables; "" for Amazon's own.
+// endpoint returns the endpoint that the AWS SDK's environment variables set for a service; "" means Amazon's own
+// endpoint.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -195,7 +199,7 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-// about warns at the place that set the option, if any.
+// about adds a warning at the place where the option was set, if it was.
 func (l *loader) about(name, hint, format string, args ...any) {
 	where := ""
 	if from := l.origin(name); from.Layer != Default {
@@ -212,7 +216,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns that a set option has no effect; why continues that sentence.
+// idle warns that an option was set without effect; why completes that sentence.
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

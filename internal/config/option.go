@@ -9,48 +9,50 @@ import (
 
 // Option is one row of the option table.
 type Option struct {
-	// Name is the flag without its dashes, in kebab case.
+	// Name is the flag without dashes, in kebab case.
 	Name  string
 	Group string
 	// Help is one sentence of at most 90 characters. Detail may be "".
 	Help, Detail string
-	// Key is "" for --config, because the file cannot name itself.
+	// Key is the option's key in tendril.yaml; "" for --config, because a file cannot name itself.
 	Key string
-	// Variable is TENDRIL_ and the name.
+	// Variable is the option's environment variable, TENDRIL_ followed by the name.
 	Variable string
-	// Beanstalk and Namespace are the option's name in Elastic Beanstalk; may be "".
+	// Beanstalk and Namespace identify the equivalent option of Elastic Beanstalk; may be "".
 	Beanstalk, Namespace string
-	// DaemonKey is the key in an aws-sqsd settings file; may be "".
+	// DaemonKey is the option's key in an aws-sqsd settings file; may be "".
 	DaemonKey string
-	// Aliases are the flag's names in Workerless.
+	// Aliases are the names of the equivalent flags in Workerless.
 	Aliases []string
-	// OtherVariables of other programs set the option too. The first one wins; Variable overrides them.
+	// OtherVariables are other programs' environment variables that also set the option. The first one that is set
+	// wins; Variable overrides all of them.
 	OtherVariables []string
-	// Default is in its written form; "" if it varies, as DefaultNote describes.
+	// Default is the default as written in a settings file; "" if it varies. DefaultNote describes it.
 	Default, DefaultNote string
 	// Example is a sample value for options without a fixed default.
 	Example string
-	// Serve is true if tendril serve has the option too.
+	// Serve is true if tendril serve also has the option.
 	Serve bool
-	// PerQueue is true if a queue's map can override the option.
+	// PerQueue is true if individual queues can override the option.
 	PerQueue bool
-	// Live is true if a reload or deployment applies a change; other options need a restart.
+	// Live is true if a reload or deployment can change the option; other options need a restart.
 	Live bool
 
-	// secretFile points to the path of a file with a secret option's value; nil if the option is not secret.
+	// secretFile points to the path of the file that holds the secret; nil if the option is not secret.
 	secretFile   *string
 	isSecretFile bool
 	// essential is true for options that most environments set.
 	essential bool
-	// block and label are from Elastic Beanstalk's configuration page for worker environments; may be "".
+	// block and label are the option's section and name on Elastic Beanstalk's configuration page for worker
+	// environments; may be "".
 	block, label string
-	// list is true if a YAML list is equivalent to comma-separated items.
+	// list is true if the value may be a YAML list instead of comma-separated text.
 	list bool
-	// beanstalkAliases are other spellings of Beanstalk found in the wild.
+	// beanstalkAliases are common misspellings of Beanstalk that are also accepted.
 	beanstalkAliases []string
-	// beanstalkMinutes is true if bare numbers are minutes in Elastic Beanstalk.
+	// beanstalkMinutes is true if Elastic Beanstalk takes numbers without a unit as minutes.
 	beanstalkMinutes bool
-	// properties are environment properties that set the option too.
+	// properties are the environment properties that also set the option.
 	properties     []string
 	cloneVariables []string
 	value          value
@@ -73,19 +75,19 @@ func withKey(rows []*Option, key string) *Option {
 	return nil
 }
 
-// Kind is duration, integer, size, switch, choice, rate, number, list or text.
+// Kind returns the type of the value: duration, integer, size, switch, choice, rate, number, list or text.
 func (o *Option) Kind() string { return o.value.kind }
 
 // Allowed describes the allowed values.
 func (o *Option) Allowed() string { return o.value.allowed }
 
-// IsSwitch reports whether the option is true or false.
+// IsSwitch reports whether the option is a boolean.
 func (o *Option) IsSwitch() bool { return o.value.kind == kindSwitch }
 
 // IsSecret reports whether the value must not be displayed.
 func (o *Option) IsSecret() bool { return o.secretFile != nil }
 
-// Choices returns the words of a choice, for completion; nil for other kinds.
+// Choices returns the allowed words of a choice; nil for other kinds.
 func (o *Option) Choices() []string { return o.value.choices }
 
 func (o *Option) names() []string {
@@ -130,7 +132,7 @@ func (o *Option) example() string {
 // ExampleText returns a sample value for display.
 func (o *Option) ExampleText() string { return o.human(o.example()) }
 
-// DefaultText returns the default and its note for display.
+// DefaultText returns the default for display, followed by its note.
 func (o *Option) DefaultText() string {
 	switch value := o.human(o.Default); {
 	case value == "":
@@ -142,7 +144,7 @@ func (o *Option) DefaultText() string {
 	}
 }
 
-// AllowedText is [Option.Allowed] for display, with durations in the largest unit that divides them.
+// AllowedText returns [Option.Allowed] for display, with each duration in the largest unit that divides it.
 func (o *Option) AllowedText() string { return o.human(o.Allowed()) }
 
 func (o *Option) human(text string) string {
@@ -164,8 +166,8 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
 
-// Bundled returns the settings in force as a bundle would write them. Per-queue options have the first queue's value.
-// Options without a value or an Elastic Beanstalk name are omitted.
+// Bundled returns the settings as option settings of Elastic Beanstalk. Per-queue options have the first queue's
+// value. Options without a value or without an Elastic Beanstalk name are omitted.
 func (s *Settings) Bundled() (list []bundle.Setting) {
 	s.eachForeign(func(o *Option, value string) {
 		if o.Beanstalk != "" {
@@ -175,8 +177,8 @@ func (s *Settings) Bundled() (list []bundle.Setting) {
 	return list
 }
 
-// Daemon returns the settings in force by their aws-sqsd keys, with durations in seconds. Per-queue options have the
-// first queue's value. Options without a value are omitted.
+// Daemon returns the settings by aws-sqsd key, with durations in seconds. Per-queue options have the first queue's
+// value. Options without a value are omitted.
 func (s *Settings) Daemon() map[string]string {
 	byKey := map[string]string{}
 	s.eachForeign(func(o *Option, value string) {
@@ -187,7 +189,7 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// eachForeign calls do for each option with a value, in Elastic Beanstalk's notation.
+// eachForeign calls do for each option that has a value, with the value in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

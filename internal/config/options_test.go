@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Help shows these options first, so there should be about a dozen.
+// The help shows these options first, so there should be about a dozen.
 func TestEssentialOptionsExist(t *testing.T) {
 	t.Parallel()
 	var first []string
@@ -61,7 +61,7 @@ func TestEssentialOptionsExist(t *testing.T) {
 	}
 }
 
-// Messages suggest the examples, so they must be valid and in normal form.
+// Messages suggest the examples, so these must be valid and normalized.
 func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -167,7 +167,8 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// Names, defaults and ranges of aws:autoscaling:asg and aws:autoscaling:trigger, with the differences.
+// Names, defaults and ranges match aws:autoscaling:asg and aws:autoscaling:trigger, except for the documented
+// differences.
 func TestScalingOptions(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Layer is a source of values. A higher layer overrides a lower one.
+// Layer is a kind of source. A higher layer overrides lower ones.
 type Layer int
 
-// The layers, from the weakest to the strongest.
+// The layers, from weakest to strongest.
 const (
 	Default Layer = iota
 	FromBundle
@@ -24,18 +24,18 @@ func layers() []string { return []string{"default", "bundle", "file", "environme
 // String returns "default", "bundle", "file", "environment" or "flag".
 func (l Layer) String() string { return layers()[l] }
 
-// ParseLayer is the inverse of String; it returns [Default] for unknown text.
+// ParseLayer is the inverse of [Layer.String]; it returns [Default] for unknown text.
 func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), text), 0)) }
 
-// Origin is the place where a value was set.
+// Origin is where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is "tendril.yaml:3", a variable, a flag with its dashes, the bundle's folder, or a short reason for a
-	// default; may be "".
+	// Where is a position such as "tendril.yaml:3", an environment variable, a flag with its dashes, the bundle's
+	// folder, or a short reason for a default; may be "".
 	Where string
 }
 
-// String returns the place, or "default" with the reason, if any.
+// String returns Where, or "default" with the reason, if any.
 func (o Origin) String() string {
 	switch {
 	case o.Layer != Default:
@@ -47,7 +47,7 @@ func (o Origin) String() string {
 	}
 }
 
-// Setting is one layer's value of an option.
+// Setting is an option's value in one layer.
 type Setting struct {
 	Origin Origin
 	Value  string
@@ -58,11 +58,12 @@ type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// unit is second or minute in sources that write durations as bare numbers; 0 in others.
+	// unit is time.Second or time.Minute in sources that write durations as numbers without a unit, else 0.
 	unit time.Duration
 }
 
-// bareUnit returns the unit of bare numbers in a bundle or an aws-sqsd file; 0 if the option is not a duration.
+// bareUnit returns the unit of a number without a suffix in a bundle or an aws-sqsd file; 0 if the option is not a
+// duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -73,7 +74,7 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit adds the unit to bare minutes.
+// withUnit returns the text, with a unit if it is a number of minutes.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"
@@ -81,7 +82,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare formats a duration as a bare number of units, rounded up.
+// bare returns a duration as a number of units, rounded up.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)

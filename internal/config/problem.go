@@ -47,7 +47,7 @@ func refusal(a assignment, err error) Problem {
 
 const hidden = "(hidden)"
 
-// WithoutQuery hides the query of a path or URL, which may hold a key.
+// WithoutQuery hides the query string of a path or URL, because it may contain a secret.
 func WithoutQuery(url string) string {
 	if path, query, _ := strings.Cut(url, "?"); query != "" {
 		return path + "?" + hidden
@@ -55,7 +55,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName returns the option's name and a space, or "" if the place already names the option.
+// shownName returns the option's name followed by a space, or "" if the origin already contains the name.
 func (a assignment) shownName() string {
 	switch {
 	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
@@ -67,20 +67,20 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown shortens a refused value to one line without a password.
+// shown returns a rejected value for display: on one line, shortened and without a password.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
 	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
-		text = "..." + text[i:] // not a URL, but it may contain a password
+		text = "..." + text[i:] // not a valid URL, but possibly with a password
 	}
 	return yamlfile.Shown(text)
 }
 
-// Nearest returns up to three known names similar to name, the closest first. It ignores case and equates dashes and
-// underscores.
+// Nearest returns up to three known names similar to name, closest first. It ignores case and treats dashes and
+// underscores alike.
 func Nearest(name string, known []string) []string {
-	const longest = 64 // above every known name; the cost of the distance is quadratic
+	const longest = 64 // longer than every known name; the distance takes quadratic time
 	name = fold(name)
 	if len(name) > longest {
 		return nil

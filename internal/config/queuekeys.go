@@ -46,7 +46,8 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the keys that only a queue has, bound to q, and the per-queue options among rows.
+// queueTable returns the options of one queue: the keys that only queues have, bound to q, and the per-queue options
+// in rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -62,7 +63,7 @@ func takeQueues(l *loader, file string, e entry) {
 
 	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.refused.Problems) > before {
-		return // checks across queues need valid queues
+		return // checkQueues needs valid queues
 	}
 
 	if err := checkQueues(queues); err != nil {
@@ -105,7 +106,8 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	return q, own
 }
 
-// readQueueKey returns an assignment to apply once the settings of all queues are known.
+// readQueueKey validates one key of a queue. It returns the assignment, to be applied after every queue has been
+// read.
 func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []*Option) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := withKey(rows, e.key)
@@ -127,7 +129,7 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 	return a, true
 }
 
-// checkQueueKeys does not report a missing name if a key was refused.
+// checkQueueKeys rejects missing and conflicting keys. It does not report a missing name if another key was rejected.
 func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
@@ -152,7 +154,7 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 	one("target", "function", "lambda")
 }
 
-// unknownQueueKey suggests similar keys.
+// unknownQueueKey returns the problem of an unknown key, with suggestions of similar keys.
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a per-queue setting"}
 	var names []string

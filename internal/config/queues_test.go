@@ -113,7 +113,7 @@ func TestQueuesKeepTheirText(t *testing.T) {
 	})
 }
 
-// FuzzQueues checks that any text is refused or parsed as queues with unique names.
+// FuzzQueues checks that any text is either rejected or parsed as queues with unique names.
 func FuzzQueues(f *testing.F) {
 	for _, text := range []string{"a,b", "a:3,b:2", someURL + ":2," + someARN + ":1", "a::1", "arn:,://:",
 		"https://u:p@h/q:1"} {

@@ -94,7 +94,7 @@ func writeTable(b *strings.Builder, head []string, fill func(row func(...string)
 	fill(line)
 }
 
-// defaultCell formats a fixed default as code, but not its note.
+// defaultCell formats a fixed default as code, followed by its note as text.
 func defaultCell(o *Option) string {
 	switch {
 	case o.Default == "":

@@ -9,7 +9,7 @@ import (
 const onlyQueue = "the one queue"
 
 func deriveQueues(l *loader) {
-	backend := l.cfg.Backend // before any queue changes it
+	backend := l.cfg.Backend // read before individual queues change it
 	several := severalChosen(l)
 	if !several {
 		deriveBackend(l)
@@ -29,7 +29,7 @@ func deriveQueues(l *loader) {
 	switch {
 	case several:
 		deriveFirst(l, backend)
-	case l.isSet("queues"): // overridden by the single queue
+	case l.isSet("queues"): // queue or queue-url overrides queues
 		l.record("queues", l.origin(singleQueue(l)))
 	default:
 		l.settle("queues", onlyQueue)
@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether queues is in force rather than queue or queue-url.
+// severalChosen reports whether the option queues takes precedence over queue and queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -110,7 +110,8 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// applyOwnSettings applies a queue's own settings, which are already valid. Its own destination replaces the common one.
+// applyOwnSettings applies a queue's own settings, which have been validated. A queue's own destination replaces the
+// one for all queues.
 func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -146,7 +147,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, else embedded.
+// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -193,7 +194,7 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// QueueOrigin returns the origin of a setting of Queues[i], by its key in tendril.yaml.
+// QueueOrigin returns the origin of a setting of Queues[i], given its key in tendril.yaml.
 func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
 		return own
@@ -201,8 +202,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one. A worker
-// on its own empty queue would look healthy and do nothing.
+// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a
+// queue. A worker with its own empty queue would look healthy but do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -242,15 +243,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether the environment's name was set rather than guessed. Two apps in folders of the same
-// name must not share a queue on Amazon SQS.
+// namedOnPurpose reports whether the environment's name was configured rather than derived from a folder. Two apps in
+// folders with the same name must not share a queue on Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL lets a stronger layer choose the embedded queue, so that a production settings file can be tried
-// locally.
+// dropQueueURL discards a queue URL if a stronger source selects the embedded backend, so that a production settings
+// file can be tested locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -276,8 +277,8 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion uses the first region in a queue's URL if none was set. A queue with a region in its URL keeps that
-// one.
+// deriveRegion sets the region to the first one found in a queue's URL, if no region is configured. A queue always
+// uses the region in its own URL.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -307,7 +308,8 @@ func regionOf(queueURL string) string {
 	return found
 }
 
-// regionOfHost returns the label after "sqs" in an Amazon host name, or the label before "queue" in the legacy form.
+// regionOfHost returns the region in an SQS host name: the label after "sqs", or in legacy names the label before
+// "queue".
 func regionOfHost(name string) string {
 	if !amazonHost(name) {
 		return ""
@@ -324,7 +326,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget splits the path off an app's URL. The path is "" for "/" and for unix sockets.
+// splitTarget splits an app's URL into its base and its path. The path is "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

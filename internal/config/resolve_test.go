@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each queue has its own settings, and the common ones for the rest.
+// Each queue has its own settings, and otherwise those for all queues.
 func TestQueuesAreResolved(t *testing.T) {
 	t.Parallel()
 	five := 5 * time.Second
@@ -63,7 +63,7 @@ func TestQueuesAreResolved(t *testing.T) {
 	}
 }
 
-// Settings for a single queue result in a list with that queue.
+// The options for a single queue result in a list of one queue.
 func TestOneQueueIsResolved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -113,7 +113,7 @@ func TestOneQueueIsResolved(t *testing.T) {
 	}
 }
 
-// The stronger layer names the queues and their destinations. Ignored settings cause a warning.
+// The strongest layer that names queues determines them and their destinations. A warning lists ignored settings.
 func TestQueueLayers(t *testing.T) {
 	t.Parallel()
 	const maps = "queues:\n  - name: a\n    http_path: /a\n  - name: b\n"
@@ -121,10 +121,10 @@ func TestQueueLayers(t *testing.T) {
 		file    string
 		environ []string
 		flags   map[string]string
-		queues  string // in force
+		queues  string // the queues in use
 		check   func(*Config) bool
-		warning string // part of the only warning
-		want    string // part of the error
+		warning string // substring of the only warning
+		want    string // substring of the error
 	}{
 		"Workerless's variables": {environ: []string{"WORKERLESS_QUEUES=a:3,b:1", "WORKERLESS_FUNCTION=f",
 			"WORKERLESS_NAME=n", "WORKERLESS_SLEEP=2", "WORKERLESS_POLL_FOR=10", "WORKERLESS_METRICS_INTERVAL=5",
@@ -252,7 +252,7 @@ func TestExplainQueues(t *testing.T) {
 	}
 }
 
-// Explain would lose a setting that either direction forgets.
+// Explain would omit a setting that is missing in one direction.
 func TestQueueSettingsAreReversible(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

@@ -18,7 +18,8 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// A rule validates and normalizes a text. Its error continues the refused text: "... is not a URL".
+// A rule validates and normalizes a value. Its error completes a sentence that starts with the value: "... is not a
+// URL".
 
 const (
 	maxEnvironmentName = 64
@@ -129,7 +130,7 @@ func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
 
-// endpointURL accepts a URL, or "unix:" and a path.
+// endpointURL accepts a URL, or "unix:" followed by a path.
 func endpointURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix:"); found {
 		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
@@ -151,14 +152,14 @@ func targetURL(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ip, _ := netip.ParseAddr(u.Hostname()) // host names are checked after resolving them
+	ip, _ := netip.ParseAddr(u.Hostname()) // host names are checked when they are resolved
 	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: set it with http-path"},
 		fault{ip.IsUnspecified(), "is an address to listen on: use 127.0.0.1 for an app on this machine"},
 		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
 			"is a link-local address, to which tendril never posts"})
 }
 
-// plainURL refuses passwords, which would leak, and fragments, which are never sent.
+// plainURL rejects passwords, which would leak, and fragments, which are never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -176,8 +177,8 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// httpPath accepts a path that cannot leave the app, with an optional query. It adds a missing leading slash, like
-// aws-sqsd.
+// httpPath accepts an absolute path without "..", with an optional query. Like aws-sqsd, it adds a missing leading
+// slash.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -191,7 +192,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath checks a path before and after each round of decoding, because a server may decode it repeatedly.
+// checkPath checks a path before and after each round of percent-decoding, because servers may decode it repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -263,7 +264,7 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is not a health check")
 }
 
-// endpointAddresses accepts an address, "unix:" and a path, or both with a comma between.
+// endpointAddresses accepts an address, "unix:" followed by a path, or both, separated by a comma.
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
@@ -297,7 +298,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listenAddress accepts HOST:PORT with an IP address or localhost, or a bare port on 127.0.0.1.
+// listenAddress accepts HOST:PORT, where HOST is an IP address or localhost, or a port alone for 127.0.0.1.
 func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
@@ -311,7 +312,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token refuses the placeholder of generated files, which is public.
+// token rejects the placeholder in generated files, which is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: use your own secret, such " +
 		"as the output of 'openssl rand -hex 32'"},
@@ -323,20 +324,20 @@ func token(text string) (string, error) {
 // placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 
-// signingKey returns an error without the key.
+// signingKey validates a signing key. Its error does not contain the key.
 func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
 
-// exampleFilter is in normal form.
+// exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue suggests a quoted pattern, as a shell and YAML require.
+// filterValue is a value for a filter pattern. Its suggestion is quoted for shells and YAML.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
 
-// filterPattern accepts a pattern or its file, and returns it on one line.
+// filterPattern accepts a pattern or the path of a pattern file, and returns the pattern on one line.
 func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
@@ -345,7 +346,7 @@ func filterPattern(text string) (string, error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		f, err := readFile(text)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // without the path, which the message already contains
+			err = wrong.Err // the message already contains the path
 		}
 		if err != nil {
 			return "", fmt.Errorf("is neither a pattern nor a readable file: %w", err)
@@ -395,7 +396,7 @@ func folderPath(text string) (string, error) {
 	return valid(abs, fault{err != nil, "cannot be converted to an absolute path"})
 }
 
-// optionalFile accepts a path, or off.
+// optionalFile is a value that holds a path, or off.
 func optionalFile(field *string) value {
 	return checked(field, "path of a file, or off", func(text string) (string, error) {
 		if text == Off {
@@ -431,18 +432,18 @@ func scaleTarget(text string) (string, error) {
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
-// isECSName reports whether a cluster or service may have this name: up to 255 letters, digits, hyphens and
+// isECSName reports whether name is a valid ECS cluster or service name: up to 255 letters, digits, hyphens and
 // underscores. Source: Amazon ECS API Reference, CreateCluster and CreateService.
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
-	lowestFinal  = 200 // lower statuses are informational, not final
+	lowestFinal  = 200 // lower status codes are informational
 	highestFinal = 599
 )
 
 type codeRange struct{ first, last int }
 
-// String returns a single status, or FIRST-LAST.
+// String returns a single status code, or FIRST-LAST.
 func (r codeRange) String() string {
 	if r.first == r.last {
 		return strconv.Itoa(r.first)
@@ -450,7 +451,7 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// normalizeCodes parses a list such as "200,202-204" or "2xx". It returns sorted and merged ranges.
+// normalizeCodes parses a list of status codes such as "200,202-204" or "2xx", and returns sorted and merged ranges.
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
@@ -511,7 +512,7 @@ func parseCodes(item string) (codeRange, error) {
 }
 
 func userName(text string) (string, error) {
-	const longest = 32 // the limit of useradd
+	const longest = 32 // useradd's limit
 	name, group, hasGroup := strings.Cut(text, ":")
 	isID := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 31)
@@ -522,12 +523,12 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources returns the limits' names in ulimit and systemd.
+// resources returns the names of resource limits, as in ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }
 
-// processLimit accepts NAME=NUMBER or NAME=unlimited; a number may be a size.
+// processLimit accepts NAME=NUMBER or NAME=unlimited; the number may have a size suffix.
 func processLimit(text string) (string, error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {

@@ -30,7 +30,7 @@ func deriveScaling(l *loader) {
 	derivePeriod(l)
 }
 
-// deriveLargest adjusts a default if the maximum is less than the minimum.
+// deriveLargest resolves a maximum below the minimum by raising or lowering the one that is not set.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
@@ -45,11 +45,11 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// maxAutoProcesses limits the processes that a bundle's group size starts: a bundle for a hundred instances must not
-// overload a laptop.
+// maxAutoProcesses limits the number of processes derived from a bundle's group size, so that a bundle for a hundred
+// instances does not overload a laptop.
 const maxAutoProcesses = 16
 
-// deriveAuto applies a bundle's sizes and trigger if no option set the target.
+// deriveAuto selects the target auto if no target is set but another scaling option is.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -65,7 +65,8 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// Group sizes are meant for instances, so they count only if processes are scaled.
+// deriveProcesses applies a bundle's group sizes. They are meant for instances, so they count only if processes are
+// scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -102,7 +103,8 @@ func deriveProcesses(l *loader) {
 	}
 }
 
-// deriveMeasure drops a measure that only AWS has, with its thresholds, so that a bundle made for AWS runs unchanged.
+// deriveMeasure drops a measure that exists only on AWS, with its thresholds, so that a bundle written for AWS runs
+// unchanged.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
@@ -123,14 +125,14 @@ func deriveMeasure(l *loader) {
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise notUsed reports it
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise notUsed reports the option
 		}
 	}
 }
 
 const usualMeasure = "NetworkOut"
 
-// dropThresholds drops thresholds that a weaker layer set for another measure.
+// dropThresholds drops thresholds that a weaker source set for a different measure.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -151,7 +153,7 @@ func dropThresholds(l *loader) {
 		}
 		dropped = append(dropped, l.cite(t.name))
 		t.forget()
-		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // without a layer until it is settled
+		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // settle sets the layer
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
@@ -172,7 +174,7 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn returns the value in the layer or the nearest weaker one that sets it; "" if none does.
+// valueIn returns an option's value in the given layer, or in the closest weaker layer that sets it; "" if none does.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -183,7 +185,7 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// deriveThresholds completes a trigger with its measure's unit and thresholds.
+// deriveThresholds fills in a trigger's unit and thresholds from its measure.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
@@ -203,7 +205,7 @@ func deriveThresholds(l *loader) {
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" { // at most 100
+		if unit == "Percent" { // a percentage is at most 100
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)
@@ -221,7 +223,7 @@ func deriveThresholds(l *loader) {
 	}
 }
 
-// derivePeriod shortens the default period to the breach duration.
+// derivePeriod shortens the default period to the breach duration, if that is shorter.
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
@@ -239,13 +241,13 @@ func triggerNames() []string {
 func warnScaling(l *loader) {
 	s, trigger := l.s, triggerNames()
 	switch {
-	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // as the sizes imply
+	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // the sizes already mean no scaling
 	case s.ScaleTarget == ScaleNone:
 		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
 			"scale-measure-name"}, trigger...) {
-			if l.origin(name).Layer > FromBundle { // a bundle for a fleet sets them with good reason
+			if l.origin(name).Layer > FromBundle { // bundles for a fleet set these options legitimately
 				l.idle(name, " with scale-target none", "set scale-target, for example to processes")
 			}
 		}

@@ -8,8 +8,8 @@ import (
 
 type object = map[string]any
 
-// Schema returns a JSON Schema of tendril.yaml for editors. It accepts every file that [Load] accepts, but does not
-// check options against each other.
+// Schema returns the JSON Schema of tendril.yaml, for editors. It accepts every file that [Load] accepts, but does
+// not check how options combine.
 func Schema() map[string]any {
 	keys := object{}
 	sqsd := object{}
@@ -43,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// Texts that look like numbers are numbers, as in YAML.
+// schema returns the JSON Schema of the option's value. Values that look like numbers are numbers, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
@@ -96,7 +96,8 @@ func (o *Option) numbers() object {
 	return s
 }
 
-// choiceSchema allows other scalars than the words only if the option does: in capitals, or as a switch.
+// choiceSchema allows scalars other than the listed words only if the option does, such as words in capitals or
+// booleans.
 func (o *Option) choiceSchema() object {
 	words := o.Choices()
 	takes := func(text string) bool { return o.value.set(text) == nil }
@@ -108,7 +109,7 @@ func (o *Option) choiceSchema() object {
 	enum := []any{}
 	for _, w := range words {
 		enum = append(enum, w)
-		if w == Off { // some YAML parsers read off as false
+		if w == Off { // YAML 1.1 parsers read off as false
 			enum = append(enum, false)
 		}
 	}

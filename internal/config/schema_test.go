@@ -34,7 +34,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// validate parses a settings file like an editor and validates it.
+// validate parses a settings file as an editor would, and validates it.
 func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	var value any
@@ -52,7 +52,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// The schema accepts all files in testdata that load, and rejects those with an error that a schema can express.
+// The schema accepts all files in testdata that load, and rejects those with errors that a schema can express.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -111,7 +111,7 @@ func TestSchemaTakesEveryDefault(t *testing.T) {
 			if o.Key == "" || value == "" {
 				continue
 			}
-			if strings.HasPrefix(value, "{") { // YAML would take it for a map
+			if strings.HasPrefix(value, "{") { // YAML would read it as a map
 				value = "'" + value + "'"
 			}
 			if err := validate(t, schema, []byte(o.Key+": "+value+"\n")); err != nil {

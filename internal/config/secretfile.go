@@ -58,7 +58,8 @@ func readSecrets(l *loader) {
 	}
 }
 
-// readSecret trims trailing line breaks. It refuses files that other users can change.
+// readSecret returns the content of a secret file without trailing line breaks. It rejects files that other users can
+// change.
 func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err
@@ -85,7 +86,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretProblem does not reveal the file's content.
+// secretProblem describes an error without revealing the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

@@ -25,7 +25,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 		name    string
 		flags   map[string]string
 		environ []string
-		where   string // the origin of console-token
+		where   string // origin of console-token
 		wrong   string
 	}{
 		{"a flag", map[string]string{"console-token-file": good}, nil, good + " (--console-token-file)", ""},
@@ -62,7 +62,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// A secret that others can choose or read protects nothing.
+// A secret is worthless if other users can choose or read it.
 func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	t.Parallel()
 	const secret = "4f1b0c2a9d8e7f60"
@@ -126,7 +126,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	})
 }
 
-// These are the placeholder of generated files, and repeated characters.
+// These are placeholders in generated files, and repeated characters.
 func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
@@ -148,7 +148,7 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// Each secret option has an option for its file with the same rights.
+// Each secret option has an option for a file, with the same access rules.
 func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0

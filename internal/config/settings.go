@@ -5,241 +5,244 @@ import (
 	"time"
 )
 
-// The values of Backend.
+// Values of Backend.
 const (
-	backendAuto     = "auto"     // sqs if a queue URL is given, else embedded; resolved by [Load]
+	backendAuto     = "auto"     // [Load] resolves it to sqs if a queue URL is given, else to embedded
 	BackendEmbedded = "embedded" // the queue inside this process
 	BackendSQS      = "sqs"      // Amazon SQS or a compatible server
 )
 
-// The values of ConsoleAuth.
+// Values of ConsoleAuth.
 const (
-	consoleAuthToken = "token" // callers with a token or a session
-	ConsoleAuthNone  = "none"  // every caller on loopback
+	consoleAuthToken = "token" // requires a token or a session
+	ConsoleAuthNone  = "none"  // allows every caller on a loopback address
 )
 
-// The values of ConsoleBodies.
+// Values of ConsoleBodies.
 const (
 	consoleBodiesShown  = "shown"
-	ConsoleBodiesHidden = "hidden" // until requested explicitly
+	ConsoleBodiesHidden = "hidden" // until the user requests a body
 )
 
-// The values of Leader, the instance that enqueues periodic tasks.
+// Values of Leader, which selects the instance that enqueues periodic tasks.
 const (
 	leaderElect = "elect" // elected by the instances that share a registry
 	LeaderLocal = "local" // this instance, which must be the only one
 )
 
-// The values of PeriodicTrust, the messages accepted as runs of periodic tasks.
+// Values of PeriodicTrust, which selects the messages accepted as runs of periodic tasks.
 const (
-	trustAll      = "all"      // all with a task's attributes, as in aws-sqsd
-	TrustRegistry = "registry" // only those whose run is in the registry
+	trustAll      = "all"      // every message with a periodic task's attributes, as in aws-sqsd
+	TrustRegistry = "registry" // only messages whose run is in the registry
 )
 
 const (
-	// Off is the value of Console for no listener, and of CloudWatch for no metrics.
+	// Off disables the console, as a value of Console, or metrics, as a value of CloudWatch.
 	Off = "off"
-	// On is the value of CloudWatch that sends metrics.
+	// On enables metrics, as a value of CloudWatch.
 	On = "on"
-	// auto derives CloudWatch from the queues and the name; resolved by [Load].
+	// auto enables CloudWatch depending on the queues and the environment's name; resolved by [Load].
 	auto = "auto"
 )
 
-// The values of LogFormat.
+// Values of LogFormat.
 const (
-	LogAuto = "auto" // LogText on a terminal, else logJSON
-	LogText = "text" // short lines for people
+	LogAuto = "auto" // LogText if the output is a terminal, else logJSON
+	LogText = "text" // short lines for human readers
 	logJSON = "json" // one JSON object per line
 	LogSQSD = "sqsd" // LogText with deliveries in the format of aws-sqsd
 )
 
-// The values of MachineSections.
+// Values of MachineSections.
 const (
 	machineIgnore = "ignore"
 	MachineApply  = "apply"
 )
 
-// PerQueue holds the options that a queue can override. Each field of PerQueue and [Settings] is the option of the
-// same name, whose row in the table has its description and range.
+// PerQueue holds the options that individual queues can override. Each field of PerQueue and [Settings] corresponds
+// to the option of the same name; its row in the table describes it and its range.
 type PerQueue struct {
 	Backend string        // BackendEmbedded or BackendSQS
-	MaxWait time.Duration // 0 is off
-	// Target is the app's URL: http, https or unix, without a path (for unix, the path is the socket's). "" means the
-	// supervised app on Port, unless Function or Lambda is set. At most one of the three is set.
+	MaxWait time.Duration // 0 disables it
+	// Target is the app's URL: http, https or unix, without a path (with unix, the path is the socket's). "" means
+	// the supervised app on Port, unless Function or Lambda is set. At most one of Target, Function and Lambda is
+	// set.
 	Target            string
 	Function          string // name or ARN; may be ""
 	Lambda            string // shell command; may be ""
-	TargetCA          string // PEM file; "" for the system's certificate authorities
+	TargetCA          string // PEM file; "" means the system's certificate authorities
 	TargetCert        string // PEM file; may be ""
 	TargetKey         string // PEM file; may be ""
-	HTTPPath          string // starts with "/", may have a query
+	HTTPPath          string // starts with "/" and may have a query
 	MimeType          string
 	TerminalCodes     string // in the format of SuccessCodes; may be ""
 	BatchSize         int
 	BatchWindow       time.Duration
 	SigningSecret     []string // in the format of package webhook; secret
-	SigningSecretFile string   // source of SigningSecret; may be ""
+	SigningSecretFile string   // file that SigningSecret was read from; may be ""
 	Filter            string   // in the format of package filter; "" matches all messages
 	ViaSNS            bool
 	InactivityTimeout time.Duration
 	Deadline          time.Duration // 0 is unlimited
-	VisibilityTimeout time.Duration // at 0, messages are not hidden
-	// ErrorVisibilityTimeout counts from the failure. Nil keeps the VisibilityTimeout of the receive; 0 retries at once.
+	VisibilityTimeout time.Duration // 0 means that messages are not hidden
+	// ErrorVisibilityTimeout starts at the failure. Nil keeps the visibility timeout of the receive; 0 retries
+	// immediately.
 	ErrorVisibilityTimeout *time.Duration
-	RetentionPeriod        time.Duration // since the first receive
+	RetentionPeriod        time.Duration // counted from the first receive
 }
 
-// Settings are the values in force. [Load] sets every field.
+// Settings holds the values of all options. [Load] sets every field.
 type Settings struct {
-	// PerQueue holds the settings of queues that do not override them. Backend, Queue and QueueURL are the first queue's.
+	// PerQueue holds the values for queues that do not override them. Backend, Queue and QueueURL are those of the
+	// first queue.
 	PerQueue
 	Name   string
 	Queues []QueueSettings // 1 to 64, with unique names and complete settings
 	// Strict is true if a queue is served only while all queues before it are empty, and for a single queue without a
-	// weight. Otherwise Weight is each queue's share of free slots.
+	// weight. Otherwise each queue's Weight is its share of free slots.
 	Strict   bool
-	QueueURL string // URL or ARN; "" if the queue is embedded or known by its name only
+	QueueURL string // URL or ARN; "" if the queue is embedded or identified by its name only
 	Queue    string // a FIFO queue's name ends in ".fifo"
-	Region   string // see [Config.IsSet] for the default
-	// EndpointURL is the address of the SQS API; "" means the AWS SDK's default or AWS_ENDPOINT_URL_SQS.
+	Region   string // [Config.IsSet] reports whether it was configured
+	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
 	EndpointURL     string
-	WaitTime        time.Duration // less than 1 s counts as 1 s, to avoid polling in a tight loop
-	Sleep           time.Duration // 0 is off
-	DeleteLinger    time.Duration // 0 sends each delete at once
-	HTTPConnections int           // concurrent deliveries over all queues
-	SuccessCodes    string        // sorted, without overlaps: "200,202-204"
-	HeaderBudget    int64         // bytes
+	WaitTime        time.Duration // below 1 s it is treated as 1 s, to avoid a tight polling loop
+	Sleep           time.Duration // 0 disables it
+	DeleteLinger    time.Duration // 0 sends each delete immediately
+	HTTPConnections int           // maximum concurrent deliveries of all queues
+	SuccessCodes    string        // sorted, without overlapping ranges: "200,202-204"
+	HeaderBudget    int64         // in bytes
 	Keepalive       bool
-	S3Payloads      []string // buckets; if empty, pointers are delivered unchanged
+	S3Payloads      []string // bucket names; if empty, pointers are delivered unchanged
 	FunctionTimeout time.Duration
 
 	Rate                float64 // deliveries per second; 0 is unlimited
 	AdaptiveConcurrency bool
-	Breaker             int // percent of failures; 0 is off
+	Breaker             int // percentage of failures; 0 disables it
 	BreakerWindow       time.Duration
 	BreakerDelay        time.Duration
 
 	ConnectTimeout time.Duration
 
-	MaxRetries        int // maxReceiveCount of the redrive policies that tendril sets
+	MaxRetries        int // maxReceiveCount in redrive policies that tendril creates
 	DeadLetterReasons bool
 	RespectRetryAfter bool
-	BackoffMin        time.Duration // 0 is off
+	BackoffMin        time.Duration // 0 disables it
 	BackoffMax        time.Duration // at least BackoffMin
 	BackoffDoublings  int
-	BackoffJitter     int // percent
+	BackoffJitter     int // percentage
 
 	Port            int
-	Healthcheck     string        // "TCP:port" or "HTTP:port/path"; "" means TCP on Target, if set, or Port
+	Healthcheck     string        // "TCP:port" or "HTTP:port/path"; "" means TCP on Target, if set, else Port
 	AppReadyTimeout time.Duration // 0 is unlimited
-	AppGrace        time.Duration // 0 kills at once
-	RestartLimit    int           // 0 turns restarts off
+	AppGrace        time.Duration // 0 kills the app immediately
+	RestartLimit    int           // 0 disables restarts
 	RestartWindow   time.Duration
 
 	DeployTimeout   time.Duration
 	ProcessesMin    int
 	ProcessesMax    int
-	AppUser         string // "NAME", "UID" or "UID:GID"; "" for tendril's own user
+	AppUser         string // "NAME", "UID" or "UID:GID"; "" means tendril's own user
 	AllowRoot       bool
 	MachineSections string   // machineIgnore or MachineApply
 	AppLimit        []string // "NAME=NUMBER" or "NAME=unlimited"
-	AppLogDir       string   // absolute; may be ""
-	AppLogRate      int      // lines per second and process
-	PIDFile         string   // may be ""
+	AppLogDir       string   // absolute path; may be ""
+	AppLogRate      int      // lines per second for each process
+	PIDFile         string   // path; may be ""
 
 	// ScaleTarget is ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish, ScaleGroup followed by the name of an Auto
 	// Scaling group, or ScaleService followed by "CLUSTER/SERVICE" of Amazon ECS.
 	ScaleTarget       string
-	ScaleDrainWithin  time.Duration // applies without a ScaleMeasureName only
-	ScaleTargetBusy   int           // percent; applies without a ScaleMeasureName only
+	ScaleDrainWithin  time.Duration // applies only without a ScaleMeasureName
+	ScaleTargetBusy   int           // percentage; applies only without a ScaleMeasureName
 	ScaleInProtection string        // protectionAuto or ProtectionOff
 	ScaleMinSize      int
 	ScaleMaxSize      int
 	ScaleCooldown     time.Duration
-	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". "" means no trigger,
-	// and the following fields are meaningless.
+	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". If it is "",
+	// there is no trigger and the following fields are unused.
 	ScaleMeasureName               string
 	ScaleStatistic                 string // "Average", "Minimum", "Maximum" or "Sum"
 	ScaleUnit                      string // "Percent", "Count" or "Seconds"
 	ScaleLowerThreshold            float64
-	ScaleUpperThreshold            float64 // above ScaleLowerThreshold
+	ScaleUpperThreshold            float64 // greater than ScaleLowerThreshold
 	ScaleLowerBreachScaleIncrement int     // negative
 	ScaleUpperBreachScaleIncrement int
 	ScalePeriod                    time.Duration
 	ScaleEvaluationPeriods         int
-	ScaleBreachDuration            time.Duration // 0 means the duration of the periods
+	ScaleBreachDuration            time.Duration // 0 means the total duration of the evaluation periods
 
-	DataDir     string // absolute
-	Listen      string // HOST:PORT, "unix:" and a path, or both with a comma between; port 0 is any free one
-	Credentials string // file; "" trusts all callers on a loopback address or socket
-	TLSCert     string // PEM file; both set or both ""
+	DataDir     string // absolute path
+	Listen      string // HOST:PORT, "unix:" followed by a path, or both with a comma between; port 0 is any free one
+	Credentials string // file; "" accepts all callers, which is allowed only on a loopback address or a socket
+	TLSCert     string // PEM file; TLSCert and TLSKey are set together
 	TLSKey      string
 	// RegistryToken authenticates access to the registry of an embedded queue, in this process or in the tendril that
-	// serves the queue; "" means a generated one. It is secret.
+	// serves the queue; "" means a generated token. It is secret.
 	RegistryToken     string
-	RegistryTokenFile string // source of RegistryToken; may be ""
-	RegistryInsecure  bool   // send the token even to a server that cannot prove that it knows it
+	RegistryTokenFile string // file that RegistryToken was read from; may be ""
+	RegistryInsecure  bool   // send the token even to a server that cannot prove that it has it
 	AccountID         string
 
-	Cron           string // file; "" means the bundle's cron.yaml, if it has one
-	RegistryTable  string // may be ""
+	Cron           string // file; "" means the bundle's cron.yaml, if there is one
+	RegistryTable  string // DynamoDB table; may be ""
 	RegistryCreate bool
 	Leader         string // leaderElect or LeaderLocal
 	PeriodicTrust  string // trustAll or TrustRegistry
 	Lease          time.Duration
 
-	Console                  string // HOST:PORT, or Off; port 0 is any free one
-	ConsoleTLSCert           string // PEM file; both set or both ""
+	Console                  string // HOST:PORT or Off; port 0 means any free port
+	ConsoleTLSCert           string // PEM file; ConsoleTLSCert and ConsoleTLSKey are set together
 	ConsoleTLSKey            string
 	ConsoleInsecure          bool // allow an unencrypted console on any address
 	ConsoleAuth              string
 	ConsoleReadOnly          bool
 	ConsoleBodies            string
-	ConsoleTrustedProxy      []string // network prefixes
-	ConsoleHosts             []string // in addition to localhost and the console's own addresses
-	ConsoleToken             string   // "" means a new one at each start; secret
-	ConsoleTokenFile         string   // source of ConsoleToken; may be ""
-	ConsoleDrainToken        string   // for /-/drain and /-/quiet only; may be ""; secret
-	ConsoleDrainTokenFile    string   // source of ConsoleDrainToken; may be ""
+	ConsoleTrustedProxy      []string // network prefixes in CIDR notation
+	ConsoleHosts             []string // allowed in addition to localhost and the console's own addresses
+	ConsoleToken             string   // "" means a new token at each start; secret
+	ConsoleTokenFile         string   // file that ConsoleToken was read from; may be ""
+	ConsoleDrainToken        string   // accepted only for /-/drain and /-/quiet; may be ""; secret
+	ConsoleDrainTokenFile    string   // file that ConsoleDrainToken was read from; may be ""
 	HealthIgnoreClientErrors bool
 
 	Quiet, Verbose bool // at most one is true
 	LogFormat      string
-	LogSample      int // lines about deliveries per second; 0 is unlimited
+	LogSample      int // lines per second about deliveries; 0 is unlimited
 
 	CloudWatch      string // On or Off
 	MetricsInterval time.Duration
 	EnvironmentName string // may be ""
 
-	ShutdownTimeout time.Duration // 0 returns all messages at once
+	ShutdownTimeout time.Duration // 0 returns all messages immediately
 
-	ConfigFile string // the file in use; may be ""
+	ConfigFile string // path of the settings file; may be ""
 }
 
-// QueueSettings are the complete settings of one queue. [Load] sets every field.
+// QueueSettings holds the complete settings of one queue. [Load] sets every field.
 type QueueSettings struct {
 	PerQueue
-	Name string // unique; the name in URL, if set. A FIFO queue's ends in ".fifo".
-	URL  string // URL or ARN; "" if the queue is embedded or known by its name only
-	// Managed is true if no setting names the queue and it is on Amazon SQS: tendril creates it with the environment's
-	// name.
+	Name string // unique; derived from URL if that is set. The name of a FIFO queue ends in ".fifo".
+	URL  string // URL or ARN; "" if the queue is embedded or identified by its name only
+	// Managed is true if the queue is on Amazon SQS and no setting names it: tendril creates the queue under the
+	// environment's name.
 	Managed     bool
 	Region      string // the region in URL, else Settings.Region
-	Weight      int    // share of free slots, 1 to 1000; 0 in every queue means strict order
-	Concurrency int    // deliveries, 1 to 1000. All queues together are limited to Settings.HTTPConnections.
+	Weight      int    // share of free slots, 1 to 1000; if every queue has 0, they are served in strict order
+	Concurrency int    // maximum concurrent deliveries, 1 to 1000. Settings.HTTPConnections limits all queues together.
 }
 
 // FIFO reports whether the queue is a FIFO queue, judging by its name.
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
-// ToFunction reports whether the messages go to a Lambda function, on AWS or on this machine, rather than to an app
-// over HTTP.
+// ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than to an app over
+// HTTP.
 func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
 
-// ToOwnApp reports whether the messages go to the supervised app: neither a target nor a function is set.
+// ToOwnApp reports whether messages go to the supervised app, because neither a target nor a function is set.
 func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
 
-// reference returns the queue's URL or ARN, else its name.
+// reference returns the queue's URL or ARN, or its name if it has neither.
 func (q *QueueSettings) reference() string {
 	if q.URL != "" {
 		return q.URL
@@ -247,10 +250,10 @@ func (q *QueueSettings) reference() string {
 	return q.Name
 }
 
-// unixPrefix starts the path of a socket in Listen.
+// unixPrefix is the prefix of a socket path in Listen.
 const unixPrefix = "unix:"
 
-// ListenOn returns the address and the unix socket's path of the SQS endpoint; one of them may be "".
+// ListenOn returns the address and the unix socket path of the SQS endpoint; either may be "".
 func (s *Settings) ListenOn() (address, socket string) {
 	for part := range strings.SplitSeq(s.Listen, ",") {
 		if path, ok := strings.CutPrefix(part, unixPrefix); ok {
@@ -277,7 +280,7 @@ func (s *Settings) AnyEmbedded() bool {
 	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded })
 }
 
-// anyCreated reports whether tendril creates any queue, and so sets its redrive policy.
+// anyCreated reports whether tendril creates any queue, and therefore sets a redrive policy.
 func (s *Settings) anyCreated() bool {
 	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded || q.Managed })
 }
@@ -306,17 +309,17 @@ func (s *Settings) anyTLS() bool {
 	})
 }
 
-// The values of ScaleTarget.
+// Values of ScaleTarget, which selects what is scaled.
 const (
-	ScaleNone      = "none"      // nothing
-	ScaleAuto      = "auto"      // the group or service of this instance, else the processes
-	ScaleProcesses = "processes" // the number of app processes on this machine
-	ScalePublish   = "publish"   // nothing here: the backlog is published for another scaler
-	ScaleGroup     = "asg:"      // and a name: the size of an Auto Scaling group
-	ScaleService   = "ecs:"      // and CLUSTER/SERVICE: the tasks of an ECS service
+	ScaleNone      = "none"      // nothing is scaled
+	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, else the app's processes
+	ScaleProcesses = "processes" // the app's processes on this machine
+	ScalePublish   = "publish"   // nothing is scaled here, but the backlog is published for another scaler
+	ScaleGroup     = "asg:"      // prefix of an Auto Scaling group's name
+	ScaleService   = "ecs:"      // prefix of "CLUSTER/SERVICE", an ECS service
 )
 
-// ScalesInstances reports whether the target is certainly a number of instances, not of processes on this one.
+// ScalesInstances reports whether the target is certain to be a number of instances rather than of local processes.
 func (s *Settings) ScalesInstances() bool {
 	return s.ScaleTarget == ScalePublish || strings.HasPrefix(s.ScaleTarget, ScaleGroup) ||
 		strings.HasPrefix(s.ScaleTarget, ScaleService)

@@ -12,25 +12,26 @@ import (
 
 const systemFile = "/etc/tendril/config.yaml"
 
-// Sources are the inputs of [Load]. The zero value reads only a settings file.
+// Sources holds the inputs of [Load]. The zero value reads only a settings file.
 type Sources struct {
-	// Flags are the given flags, by name or alias without dashes. Flags left at their default must be omitted.
+	// Flags holds the flags given by the user, keyed by name or alias without dashes. Flags that were not given must
+	// be omitted.
 	Flags map[string]string
-	// Environ is in the form of os.Environ. Empty values count as unset.
+	// Environ is an environment in the format of [os.Environ]. Empty values count as unset.
 	Environ []string
 	// Bundle may be nil.
 	Bundle     *bundle.Bundle
 	Dir        string
 	SystemFile string
-	// File replaces the settings file on disk, to check a change before writing it; may be nil.
+	// File is used instead of the settings file on disk, to check a change before writing it; may be nil.
 	File *File
 	// Root is true if the process runs as root.
 	Root bool
-	// Free replaces default addresses and ports that are taken on this machine, by option.
+	// Free maps options to the addresses and ports to use if the default is taken on this machine.
 	Free map[string]string
 }
 
-// File is a settings file that may not be on disk yet.
+// File is a settings file that may not exist on disk.
 type File struct {
 	Path string
 	Data []byte
@@ -46,8 +47,8 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder returns the default parent of all environments' data directories, or "" without a home folder. environ
-// is a process's environment; root is true if it runs as root.
+// StateFolder returns the default parent of all environments' data directories, or "" without a home directory.
+// environ is the environment of a process; root is true if the process runs as root.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
@@ -56,7 +57,7 @@ func StateFolder(environ []string, root bool) string {
 // stateFolder also returns the reason for its choice.
 func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
-		// systemd sorts the folders, so the app's may come first.
+		// systemd sorts the directories, so another one may come first.
 		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)
 		return list[own], "STATE_DIRECTORY is set"
 	}
@@ -143,9 +144,10 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo ignores names that resemble no option: the program and its tests have other variables.
+// warnAboutTypo warns about an environment variable that is probably a misspelled option. It ignores names that
+// resemble no option, because tendril also reads variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
-	const typo = 2 // edits
+	const typo = 2 // maximum edit distance
 	near := nearestOne(name, own)
 	if strings.HasPrefix(name, variablePrefix) || near != "" && distance(fold(name), fold(near)) <= typo {
 		hint := ""

@@ -376,8 +376,8 @@ func (o *Option) complete(group string) {
 	}
 }
 
-// Lookup finds an option by any of its names: flag (with or without dashes), key, variable, alias, Elastic Beanstalk
-// name, or aws-sqsd key.
+// Lookup finds an option by any of its names: the flag with or without dashes, key, variable, alias, Elastic
+// Beanstalk name or aws-sqsd key.
 func Lookup(name string) (Option, bool) {
 	if o := find(table(&Settings{}), name); o != nil {
 		return *o, true

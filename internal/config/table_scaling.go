@@ -10,15 +10,15 @@ import (
 
 const (
 	maxProcesses = 64                // app processes on one machine
-	maxSize      = 10_000            // instances of an Elastic Beanstalk group
-	maxThreshold = 20_000_000        // in Elastic Beanstalk
-	maxPeriod    = 600 * time.Minute // in Elastic Beanstalk
+	maxSize      = 10_000            // instances in an Elastic Beanstalk Auto Scaling group
+	maxThreshold = 20_000_000        // Elastic Beanstalk's limit
+	maxPeriod    = 600 * time.Minute // Elastic Beanstalk's limit
 )
 
-// The values of scale-in-protection.
+// Values of scale-in-protection.
 const (
-	protectionAuto = "auto" // protects this instance, or Amazon ECS task, during long deliveries
-	ProtectionOff  = "off"  // leaves protection to others
+	protectionAuto = "auto" // protects this instance or ECS task from scale-in during long deliveries
+	ProtectionOff  = "off"  // leaves scale-in protection to other tools
 )
 
 func scalingOptions(s *Settings) []Option {
@@ -125,7 +125,7 @@ func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
 
-// foreignMeasures returns Elastic Beanstalk's measures that do not exist here.
+// foreignMeasures returns the measures that Elastic Beanstalk has and tendril does not.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}

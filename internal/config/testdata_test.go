@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want and docs/options.md")
 
-// TestSettingsFiles loads each file of testdata and compares the outcome with its .want file.
+// TestSettingsFiles loads each file in testdata and compares the outcome with the corresponding .want file.
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")

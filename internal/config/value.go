@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// The syntaxes of values.
+// The kinds of values, which differ in syntax.
 const (
-	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or a bare number of seconds
+	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or seconds without a unit
 	kindInteger  = "integer"
-	kindSize     = "size" // a number of bytes, bare or with B, KiB, MiB or GiB
+	kindSize     = "size" // bytes, without a unit or with B, KiB, MiB or GiB
 	kindSwitch   = "switch"
 	kindChoice   = "choice"
-	kindRate     = "rate" // messages over time: "10/s", "600/m", "36000/h", or bare per second
+	kindRate     = "rate" // messages per time: "10/s", "600/m", "36000/h", or per second without a unit
 	kindNumber   = "number"
 	kindList     = "list"
 	kindText     = "text" // anything else, as described by the option's range
@@ -28,11 +28,12 @@ type value struct {
 	kind    string
 	allowed string
 	choices []string
-	// nearest returns an allowed value to suggest instead of a refused one; nil or "" suggests the default.
+	// nearest returns an allowed value to suggest in place of a rejected one. If it is nil or returns "", the default
+	// is suggested.
 	nearest func(text string) string
-	// instead follows the suggestion with an alternative; may be "".
+	// instead is an alternative that follows the suggestion; may be "".
 	instead string
-	// set checks and stores text. Its error does not suggest a value.
+	// set validates and stores text. Its error contains no suggestion.
 	set func(text string) error
 	get func() string
 }
@@ -54,7 +55,7 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded suggests the nearest bound if a value is out of range.
+// bounded returns a value with a range. It suggests the closest bound if text is out of range.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -173,7 +174,7 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase ignores case. Only the offered words are suggested.
+// anyCase returns a choice that ignores case. It suggests only the offered words.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -191,7 +192,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// list is comma-separated; [Off] is an empty list.
+// list returns a value of comma-separated items; [Off] is an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -212,8 +213,8 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// ParseDuration parses "30s", "5m", "1h30m", "4d" or bare seconds. Durations too long for any option are out of
-// range.
+// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds. A duration too long to represent is
+// reported as out of range.
 func ParseDuration(text string) (time.Duration, error) {
 	scale, number := time.Second, text
 	if days, found := strings.CutSuffix(text, "d"); found {
@@ -235,7 +236,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration writes whole seconds, like Elastic Beanstalk.
+// formatDuration returns a duration, in whole seconds if possible, as Elastic Beanstalk does.
 func formatDuration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
@@ -253,7 +254,7 @@ func HumanDuration(d time.Duration) string {
 
 var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
 
-// humanDurations applies [HumanDuration] to each number of seconds in a text.
+// humanDurations applies [HumanDuration] to each duration in seconds in a text.
 func humanDurations(text string) string {
 	return wholeSeconds.ReplaceAllStringFunc(text, func(seconds string) string {
 		d, err := ParseDuration(seconds)
@@ -278,7 +279,7 @@ func parseInteger(text string) (int, error) {
 func parseNumber(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch {
-	// ParseFloat also accepts hexadecimal, exponents, underscores and infinities.
+	// ParseFloat also accepts hexadecimal numbers, exponents, underscores and infinities.
 	case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
 		return 0, errors.New("is not a number")
 	case err != nil:
@@ -296,14 +297,15 @@ type unit struct {
 	scale  float64
 }
 
-// Rates are formatted in the shortest unit that fits, sizes and durations in the largest.
+// Rates are formatted with the shortest period that gives a whole number; sizes and durations in the largest unit
+// that divides them.
 var (
 	rateUnits = []unit{{"/s", 1}, {"/m", 60}, {"/h", 3600}}
 	sizeUnits = []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// cutUnit cuts off the unit; without one, the scale is 1.
+// cutUnit splits off the unit and returns its scale, which is 1 if there is no unit.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {
@@ -337,14 +339,13 @@ func formatRate(r float64) string {
 		return "0"
 	}
 	for _, u := range rateUnits {
-		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // parses to the same rate
+		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // true if the text would parse to the same rate
 			return formatNumber(n) + u.suffix
 		}
 	}
 	return formatNumber(r) + "/s"
 }
 
-// parseSize parses a number of bytes.
 func parseSize(text string) (int64, error) {
 	number, scale := cutUnit(text, sizeUnits)
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -24,8 +24,8 @@ func warn(l *loader) {
 	}
 }
 
-// warnReadableSecrets warns of secret files that every user may read. It skips files of other owners, such as those
-// mounted by a platform, because this user cannot change them.
+// warnReadableSecrets warns about secret files that every user can read. It skips files owned by other users, such as
+// those mounted by a container platform, because this user cannot change their permissions.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -57,7 +57,8 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns reports whether any of the options differs in this view, so that common settings are reported once.
+// concerns reports whether this queue has its own value for any of the options, so that a problem of the settings for
+// all queues is reported only once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -66,13 +67,13 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether only one of this view and the common settings delivers to a function.
+// apart reports whether this queue and the settings for all queues differ in delivering to a function.
 func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// warnRanges warns of values that Elastic Beanstalk may refuse. Its documents disagree; tendril accepts the wider
-// range.
+// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
+// the wider range.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -149,7 +150,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch warns of useless batch windows, and of options without effect on batches.
+// warnBatch warns about batch windows that cannot work, and about options without effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
@@ -232,10 +233,10 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 }
 
-// idleRule lists options that have no effect while a condition holds.
+// idleRule lists options that have no effect if holds is true.
 type idleRule struct {
 	holds   bool
-	why     string // continues "NAME VALUE has no effect"
+	why     string // completes "NAME VALUE has no effect"
 	hint    string
 	options []string
 }

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// scopeDrain allows the hooks a platform calls before it stops the environment. ScopeAct includes it.
+	// scopeDrain permits the hooks that a platform calls before it stops the environment. ScopeAct includes it.
 	scopeDrain = "drain"
-	// scopeOwn allows granting access to others. Only the owner's token has it.
+	// scopeOwn permits granting access to others. Only the owner's token has it.
 	scopeOwn = "own"
 )
 
 // Access configures access beyond the owner's token. The zero value grants none.
 type Access struct {
-	// Hosts are host names that requests may address besides localhost and loopback IP addresses. Ports are ignored.
+	// Hosts are the host names that requests may use, besides localhost and loopback IP addresses. Ports are ignored.
 	Hosts []string
 	// Anyone grants loopback requests all scopes, except for actions by GET.
 	Anyone bool
 	// TokenDir is the data directory with additional tokens, see [tokens.Create]; "" means none.
 	TokenDir string
-	// DrainToken only allows the hooks /-/drain and /-/quiet; "" means none.
+	// DrainToken is a token that permits only the hooks /-/drain and /-/quiet; "" means none.
 	DrainToken string
 	// ReadOnly refuses every action, even the owner's.
 	ReadOnly bool
@@ -66,11 +66,11 @@ type caller struct {
 	// who is formatted as in [api.Caller].
 	who    string
 	scopes []string
-	// bearer means that the caller was identified by a header that browsers do not send on their own.
+	// bearer is true if the caller was identified by a header that browsers do not send on their own.
 	bearer bool
-	// keyless means that a session cookie came without the session's key, see [api.SessionKeyHeader].
+	// keyless is true if a request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
-	// exposed means that others on the network could have read the request.
+	// exposed is true if others on the network could have read the request.
 	exposed           bool
 	remote, requestID string
 }
@@ -155,7 +155,7 @@ func (s *service) permit(c *call) *api.Error {
 		refusal.Code = api.CodeSessionKey
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
-		// Another site's page could have sent the browser here.
+		// A link on another site may have led the browser here.
 		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", hint)
 	}
 	return nil
@@ -169,7 +169,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(given)
 }
 
-// isToken compares in constant time. An empty token matches nothing.
+// isToken compares tokens in constant time. An empty token matches nothing.
 func isToken(given, token string) bool {
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -177,7 +177,7 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies removes message content from an answer; ok is false if it has none.
+// withoutBodies returns an answer without message content; ok is false if it had none.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:

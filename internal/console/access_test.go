@@ -33,7 +33,7 @@ func TestReadOnlyRefusesEveryAct(t *testing.T) {
 	}
 }
 
-// A proxy serves HTTPS for the console.
+// The console serves HTTP behind a proxy that serves HTTPS.
 func TestClearTextNeedsATrustedProxy(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
@@ -108,7 +108,7 @@ func TestSenderBehindATrustedProxyIsNamed(t *testing.T) {
 	}
 }
 
-// filled returns server options with one message in the queue jobs, and its ID.
+// filled returns server options with one message in the queue jobs, and the message's ID.
 func filled(t *testing.T, access Access) (opts *Options, id string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -127,7 +127,7 @@ func filled(t *testing.T, access Access) (opts *Options, id string) {
 	return &Options{Token: testToken, Broker: b, Access: access}, sent[0].ID
 }
 
-// Hidden by an option, revealed on request, and audited.
+// Bodies are hidden by an option, shown on request, and their reading is audited.
 func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	t.Parallel()
 	var acts []Act
@@ -171,7 +171,7 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	}
 }
 
-// The token in a manifest for a platform's hook only allows the hooks.
+// The drain token, which is part of a platform's manifest, permits only the hooks.
 func TestDrainTokenCanOnlyDrain(t *testing.T) {
 	t.Parallel()
 	const drainToken = "9d8e7f604f1b0c2a"

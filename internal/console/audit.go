@@ -11,7 +11,7 @@ import (
 	"tendril/broker"
 )
 
-// Act is an attempted or completed action of a caller.
+// Act is an action that a caller attempted or completed.
 type Act struct {
 	At time.Time
 	// Who is the caller as in [api.Caller], Remote its address.
@@ -23,12 +23,12 @@ type Act struct {
 	RequestID string
 	// Count is the number of messages sent, moved or removed.
 	Count int
-	// Status is the HTTP status of the answer, Refused the reason of a failure or "".
+	// Status is the HTTP status of the answer, and Refused the reason of a failure or "".
 	Status  int
 	Refused string
 }
 
-// touched returns the number of messages affected by an action, according to its answer.
+// touched returns the number of messages that an action affected, taken from its answer.
 func touched(answer any) (n int) {
 	switch a := answer.(type) {
 	case api.Count:
@@ -82,7 +82,7 @@ func (a *auditor) admits(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// admitsRead reports whether a read may be recorded. An open page repeats the same read over and over.
+// admitsRead reports whether a read should be recorded, because an open page repeats the same read.
 func (a *auditor) admitsRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +102,7 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// record logs an action and calls [Access].Audit. Refusal is nil if it succeeded.
+// record logs an action and calls [Access].Audit. refusal is nil if the action succeeded.
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Log lines for people describe the action rather than the request.
+// Log lines describe the action instead of the request.
 func TestActsHaveWords(t *testing.T) {
 	t.Parallel()
 	for _, rt := range New(nil).routes() {

@@ -32,7 +32,7 @@ func newCertificateFiles(t *testing.T) certificateFiles {
 	return f
 }
 
-// renew replaces the certificate by a new self-signed one, the key last.
+// renew replaces the certificate with a new self-signed one. It writes the key last.
 func (f certificateFiles) renew(t *testing.T) {
 	t.Helper()
 	cert, key := newCertificate(t)
@@ -53,7 +53,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Expired and for a different name, because only the fingerprint counts.
+	// The certificate is expired and for a different name, because only its fingerprint matters.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "elsewhere"},
 		NotAfter: time.Unix(1, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
@@ -68,7 +68,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// Including a certificate renewed since Dial.
+// The client also trusts a certificate that was renewed after Dial.
 func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	t.Parallel()
 	files, dir := newCertificateFiles(t), t.TempDir()

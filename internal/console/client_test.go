@@ -27,15 +27,15 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// dial serves the options on a real listener and returns a client that finds it through a data directory, like the
-// commands.
+// dial serves the options on a real listener. It returns a client that finds the listener through a data directory,
+// as commands do.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
 }
 
-// claim makes a data directory look in use until the end of the test.
+// claim makes a data directory appear to be in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -45,7 +45,7 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// dialled maps clients to their data directories.
+// dialled maps each client to its data directory.
 var dialled sync.Map
 
 func dataDirOf(c *api.Client) string {
@@ -53,7 +53,7 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// sendBare sends an owner's request without a body and returns the console's error.
+// sendBare sends a request as the owner, without a body, and returns the console's error.
 func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
@@ -68,7 +68,7 @@ func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	return refusal
 }
 
-// dialServer is like dial with changes of the HTTP server.
+// dialServer is like dial, but lets edit change the HTTP server.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
 	t.Helper()
 	opts.Token = api.NewToken()
@@ -213,7 +213,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-// The wait would outlast the test, so only Close can end it.
+// The wait is longer than the test, so only Close can end it.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

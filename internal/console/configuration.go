@@ -26,8 +26,8 @@ func checkChange(c *api.SettingsChange) error {
 	return nil
 }
 
-// SettingsScope returns the scope needed for a change. The arguments tell whether it decides which programs run or
-// who has access.
+// SettingsScope returns the scope that a change needs. code is true if it affects which programs run, and access if
+// it affects who has access.
 func SettingsScope(code, access bool) string {
 	switch {
 	case access:

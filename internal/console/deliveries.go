@@ -19,15 +19,15 @@ type Deliveries struct {
 	ring    []remembered
 	next    int           // next index to overwrite once the ring is full
 	total   int           // deliveries ever recorded
-	arrived chan struct{} // closed at the next delivery; nil without waiters
+	arrived chan struct{} // closed at the next delivery; nil if no caller waits
 	// problems caches the grouped failures of the ring. It is stale once a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// remembered is a compact delivery. There are thousands, mostly successful, so the fields of failures are kept
-// separately.
+// remembered is a delivery in compact form. There are thousands, most of them successful, so fields of failures are
+// stored separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -60,8 +60,8 @@ func (r *remembered) delivery() api.Delivery {
 	return d
 }
 
-// NewDeliveries returns a memory of the size most recent deliveries, or of [api.DefaultDeliveries] if size is less
-// than 1.
+// NewDeliveries returns a Deliveries that remembers the latest size deliveries, or [api.DefaultDeliveries] if size is
+// less than 1.
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
 // Record adds a delivery, evicts the oldest if the memory is full, and wakes waiters. It never blocks.
@@ -152,7 +152,8 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group avoids copying the ring, because deliveries wait for the lock it holds.
+// group returns the failures grouped by queue and reason. It does not copy the ring, because deliveries wait while it
+// holds the lock.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -54,7 +54,7 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	})
 }
 
-// A refused connection is not an attempt: callers keep waiting, and get it at the end.
+// A refused connection is not an attempt: callers keep waiting, and get that delivery when the wait ends.
 func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Compares the ring with a slice.
+// TestDeliveriesAgainstASlice compares the ring with a slice.
 func TestDeliveriesAgainstASlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

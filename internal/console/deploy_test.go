@@ -81,7 +81,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	}
 }
 
-// The deployment only ends with the server or its time limit, not with its caller.
+// A deployment ends with the server or at its time limit, but not when its caller disconnects.
 func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){
@@ -118,7 +118,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// The HTTP server's timeouts, shortened here, do not affect deployments, but other routes.
+// The HTTP server's timeouts, which are shortened here, apply to other routes but not to deployments.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{

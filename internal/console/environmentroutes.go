@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	maxHookWait   = 15 * time.Minute // maximum wait for a drain, the longest shutdown platforms allow
+	maxHookWait   = 15 * time.Minute // maximum wait for a drain: the longest shutdown time of any platform
 	shownProblems = 20
 	describeWait  = 10 * time.Second
 	examineWait   = 20 * time.Second
@@ -30,7 +30,7 @@ const (
 
 type environmentRoutes struct {
 	opts   *Options
-	closed context.Context // ends all waits
+	closed context.Context // done when the server closes, which ends all waits
 }
 
 // getStatus also works after the queues have been closed; it then omits them.
@@ -133,7 +133,7 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// all returns the checks and whether every one is OK. A nil ask has none.
+// all returns the checks and whether all of them are OK. If ask is nil, there are none.
 func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -176,7 +176,7 @@ func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Pause(c.name, why.Reason))
 }
 
-// hookQuiet pauses until the process exits, for callers that are about to stop it.
+// hookQuiet pauses all queues until the process exits, for callers that are about to stop it.
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)

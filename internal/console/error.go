@@ -48,7 +48,7 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict turns a plain error of the environment into a 409, because it is not a fault of the console.
+// conflict converts an error of the environment to status 409, because it is not a fault of the console.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

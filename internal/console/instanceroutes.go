@@ -14,7 +14,7 @@ type VersionOptions struct {
 	// Rollback redeploys an earlier version by its number; 0 means the previous one. Context and errors are as for
 	// [Options].Deploy, with status 404 for an unknown version.
 	Rollback func(ctx context.Context, number int) (api.DeployResult, error)
-	// AbortDeploy aborts a deployment before the new version serves, and returns it once it has ended.
+	// AbortDeploy aborts a deployment whose new version is not serving yet, and returns it once it has ended.
 	AbortDeploy func(ctx context.Context) (api.Deployment, error)
 	// RestartProcess restarts a process of the app and returns the name of its replacement. Errors are as for
 	// [Options].Deploy, with status 404 for an unknown process.

@@ -54,7 +54,7 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	}
 }
 
-// A missing value is not zero.
+// A missing value is omitted instead of being zero.
 func TestDecisionsAndInstancesKeepWhatIsNotKnownOut(t *testing.T) {
 	t.Parallel()
 	backlog, flying := 0.0, 0

@@ -11,10 +11,10 @@ import (
 	"tendril/api"
 )
 
-// Sends every kind of hostile request to every route, to pages, and to unknown paths.
+// TestRequestMatrix sends every kind of hostile request to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
-	begun := 0 // actions performed
+	begun := 0 // number of actions performed
 	act := func() { begun++ }
 	opts := acting(act)
 	opts.Handlers.Metrics = http.NotFoundHandler()
@@ -65,7 +65,7 @@ func TestRequestMatrix(t *testing.T) {
 	}
 }
 
-// Without a caller, or with a wrong one, routes that need a scope answer 401.
+// Routes that need a scope answer 401 if the caller is unknown or its credentials are wrong.
 func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -105,7 +105,7 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Other methods of a route's path, and GET for an action, are 404.
+// Other methods on a route's path, and actions by GET, are answered with 404.
 func TestOnlyTheTableAnswers(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -129,7 +129,7 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 	}
 }
 
-// acting returns options of an environment that allows actions.
+// acting returns the options of an environment that permits actions, each of which calls act.
 func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { act(); return nil },
 		Resume: func(string) error { act(); return nil }, Quiet: func(string) error { act(); return nil }},
@@ -154,7 +154,7 @@ func hostile(method, path string) *http.Request {
 	return r
 }
 
-// answered returns the status of an answer, and checks the security headers common to all answers.
+// answered returns the status of the answer, after checking the security headers that all answers have.
 func answered(t *testing.T, s *Server, r *http.Request) int {
 	t.Helper()
 	rec := httptest.NewRecorder()

@@ -43,7 +43,7 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
 
-// shortCount limits a count that a page waits for.
+// shortCount limits how long a page waits for a count.
 const shortCount = 60 * time.Millisecond
 
 func (q *queueRoutes) count(c *call) (api.Total, error) {
@@ -76,7 +76,7 @@ func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, erro
 	}
 	stored, err := q.broker.Message(c.ctx, name, id)
 	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
-		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible and has been delivered since
+		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible and was then delivered
 	}
 	if err != nil {
 		return api.Placed{}, err

@@ -71,7 +71,7 @@ func (s schemas) operation(rt *route) object {
 	}
 	switch scope := rt.kind.scope(); scope {
 	case "":
-		op["security"] = []object{{}} // public; callers with the scope read see more
+		op["security"] = []object{{}} // public; with the scope read, answers contain more
 	case scopeOwn:
 		op["security"] = []object{{"token": []string{scope}}}
 	default:
@@ -97,7 +97,7 @@ func content(schema object) object {
 
 type schemas struct {
 	named map[string]object
-	// optional means that all fields may be missing, as in a request.
+	// optional is true if all fields may be missing, as in a request.
 	optional bool
 }
 
@@ -153,7 +153,7 @@ func (s schemas) ofStruct(t reflect.Type) object {
 		return ref
 	}
 	schema := object{"type": "object"}
-	s.named[name] = schema // before its fields, which may be recursive
+	s.named[name] = schema // registered before its fields, because types may be recursive
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		field, rest, tagged := strings.Cut(f.Tag.Get("json"), ",")

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the OpenAPI document, for validating answers.
+// contract is the compiled OpenAPI document, with which tests validate answers.
 var contract = sync.OnceValue(func() *jsonschema.Compiler {
 	text, err := json.Marshal(openAPI(New(nil).routes()))
 	if err != nil {

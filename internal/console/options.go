@@ -55,7 +55,8 @@ type Receiving struct {
 	// Pause stops receiving from a queue, or from all for "". The pause survives a restart. Resume undoes it.
 	Pause  func(queue, reason string) error
 	Resume func(queue string) error
-	// Quiet stops receiving from all queues until Resume or the end of the process; nil means Pause.
+	// Quiet stops receiving from all queues until Resume is called or the process exits; nil means that Pause is
+	// used.
 	Quiet func(reason string) error
 }
 
@@ -96,12 +97,13 @@ type Settings struct {
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of a path, which must all be OK. A nil field has no checks.
+// Probes return the checks of each probe, all of which must be OK. A nil field means that there are no checks.
 type Probes struct {
-	// Ready is for /readyz.
+	// Ready returns the checks for /readyz.
 	Ready func() []health.Check
-	// Live is for /livez: only checks that a restart would fix.
+	// Live returns the checks for /livez: only those that a restart would fix.
 	Live func() []health.Check
-	// Started is for /startupz: checks that stay OK once passed, such as the app having been ready once.
+	// Started returns the checks for /startupz: those that stay OK once they have passed, such as whether the app has
+	// ever been ready.
 	Started func() []health.Check
 }

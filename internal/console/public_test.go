@@ -10,7 +10,7 @@ import (
 	"tendril/api"
 )
 
-// On open routes, text from an app, a hook or a server requires the token.
+// On public routes, text from an app, a hook or a server is shown only to callers with the token.
 func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"
@@ -48,7 +48,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 			shown++
 		}
 	}
-	if shown != 6 { // status, deliveries, an outcome, tasks, two histories
+	if shown != 6 { // status, deliveries, an outcome, tasks and two histories
 		t.Errorf("%d routes show details to a caller with the token", shown)
 	}
 	_, answer := exchange(t, s, get("/api/v1/status"))

@@ -179,7 +179,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
-// send sends up to ten messages. It answers 200 if the queue accepted the call, even if single messages were refused.
+// send sends up to ten messages. It answers 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
 		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
@@ -223,7 +223,7 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// confirmWait limits counting the messages of a filter before an action that requires their number.
+// confirmWait limits how long it may take to count the messages that an action must confirm.
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
@@ -258,7 +258,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	return api.Deleted{Task: &task}, err
 }
 
-// mayAsk refuses a selection by message content to callers who may not read messages.
+// mayAsk refuses a selection by message content if the caller may not read messages.
 func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil

@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newBroker returns a broker with the queue jobs and its dead-letter queue jobs-dead, used after one receive.
+// newBroker returns a broker with the queue jobs and its dead-letter queue jobs-dead, to which messages move after
+// one receive.
 func newBroker(t *testing.T) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -52,7 +53,7 @@ func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) [
 	return ids
 }
 
-// deadLetter receives everything in jobs twice, so that it is dead-lettered.
+// deadLetter dead-letters all n messages in jobs by receiving them twice.
 func deadLetter(t *testing.T, b *broker.Broker, n int) {
 	t.Helper()
 	for range 2 {
@@ -303,7 +304,7 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	}
 	ten := make([]queue.Outgoing, 10)
 	for i := range ten {
-		ten[i].Body = strings.Repeat("\"", 100<<10) // every byte is escaped
+		ten[i].Body = strings.Repeat("\"", 100<<10) // JSON escapes every byte
 	}
 	if sent, err := c.Send(ctx, "jobs", ten); err != nil || len(sent) != 10 || sent[9].Err != nil {
 		t.Errorf("sending a full batch: %v", err)

@@ -95,7 +95,7 @@ func readBody(r *http.Request, into any) error {
 	case err != nil:
 		return api.NewError(http.StatusBadRequest, "the request is incomplete", "send it again")
 	}
-	// A short text can decode to a hundred times its size in memory.
+	// A short text can take a hundred times its size in memory once decoded.
 	if countValues(body.Bytes()) > maxValues {
 		return api.NewError(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
 			"send less at once")

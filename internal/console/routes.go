@@ -40,7 +40,7 @@ type route struct {
 	pattern string
 	kind    kind
 	act     string        // as in [api.Route].Act
-	limit   time.Duration // maximum duration of the answer if above 25 s, else 0
+	limit   time.Duration // maximum duration of a request if more than 25 s, else 0
 	need    *need
 	handle  func(*call) (any, error)
 
@@ -72,7 +72,7 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// do binds a handler that takes a body.
+// do returns a route whose handler takes a body.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body
@@ -86,7 +86,7 @@ func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call
 	})
 }
 
-// show binds a handler without a body. A POST must send {}.
+// show returns a route whose handler takes no body. The body of a POST must be {}.
 func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
 		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
@@ -94,7 +94,7 @@ func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*ca
 	return bind(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// where makes routes answer 409 while the environment lacks a part they need.
+// where makes routes answer 409 while the environment lacks a component that they need.
 func where(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}
@@ -102,7 +102,7 @@ func where(has func() bool, message, hint string, routes ...route) []route {
 	return routes
 }
 
-// set is a condition for [where] that does not change after startup.
+// set returns a condition for [where] that does not change after startup.
 func set(is bool) func() bool { return func() bool { return is } }
 
 // Routes outside the API: probes, and hooks for platforms.

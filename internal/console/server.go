@@ -28,7 +28,7 @@ type Server struct {
 	sessions    sessions
 	tokens      tokens.File
 
-	closed context.Context // ends all waits
+	closed context.Context // done when the server closes, which ends all waits
 	close  context.CancelFunc
 }
 
@@ -56,8 +56,7 @@ func New(opts *Options) *Server {
 	return s
 }
 
-// Close ends all waits, so that they do not delay the shutdown of the HTTP server. Later requests are answered
-// without waiting.
+// Close ends all waits, so that they do not delay the shutdown of the HTTP server. Later requests do not wait.
 func (s *Server) Close() { s.close() }
 
 func (s *Server) routes() []route {
@@ -77,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal == nil && pattern == "" && !unclean && s.opts.Handlers.Pages != nil && ofPages(r) {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
-		defer context.AfterFunc(s.closed, end)() // close live pages with the server
+		defer context.AfterFunc(s.closed, end)() // live pages end with the server
 		s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}

@@ -17,7 +17,7 @@ const testToken = "the-token"
 // exchange sends a request and decodes the answer.
 func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
 	t.Helper()
-	if r.Host == "example.com" { // httptest's default
+	if r.Host == "example.com" { // the default of package httptest
 		r.Host = "127.0.0.1:9325"
 	}
 	rec := httptest.NewRecorder()
@@ -59,7 +59,7 @@ func example(pattern string) (method, path string) {
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)
 }
 
-// Uses the route table, so that new routes are included.
+// TestEveryProtectedRouteNeedsTheToken uses the route table, so that it includes new routes.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil },
@@ -182,7 +182,8 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// rebound is a browser's request after DNS rebinding: host and origin match, so only the Host reveals it.
+// rebound returns a browser's request after DNS rebinding: host and origin match, so that only the Host header
+// reveals it.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"
@@ -273,7 +274,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
-// They are refused before decoding, because each empty object would take a hundred bytes.
+// Such requests are rejected before decoding, because each empty object would take a hundred bytes.
 func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Broker: newBroker(t)})

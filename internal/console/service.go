@@ -29,15 +29,15 @@ type call struct {
 	body   body
 
 	method, path string
-	name, id     string // path parameters, or ""
+	name, id     string // path parameters; may be ""
 	query        url.Values
-	// follows requests a stream, which starts after lastEventID if set.
+	// follows is true if the caller requests a stream, which starts after lastEventID if that is set.
 	follows     bool
 	lastEventID string
 }
 
 type body interface {
-	// accept refuses requests in a form the route does not accept.
+	// accept refuses requests in a form that the route does not support.
 	accept(*route) error
 	read(into any) error
 }

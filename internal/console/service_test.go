@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file of the OpenAPI document")
 
-// Sends each API request as each caller in both ways.
+// TestPagesAndRequestsMayDoTheSame sends each API request as each caller, over HTTP and in process.
 func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -72,7 +72,7 @@ func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	}
 }
 
-// The document is derived from the routes and types of package api. Clients are generated from it.
+// The document is derived from the routes and types in package api, and clients are generated from it.
 func TestDocumentIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	got, err := json.MarshalIndent(openAPI(New(nil).routes()), "", "  ")

@@ -17,7 +17,7 @@ import (
 
 const (
 	codeLifetime    = 10 * time.Minute
-	sessionLifetime = 12 * time.Hour // since the last request
+	sessionLifetime = 12 * time.Hour // counted from the last request
 	maxCodes        = 16
 	maxSessions     = 64
 )
@@ -127,10 +127,10 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// login exchanges a link's code for a session. If the code is used up, an existing session stays valid: browsers
-// repeat the request when they are reopened.
+// login exchanges a link's code for a session. If the code has been used, an existing session stays valid, because
+// browsers repeat the request when they are reopened.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // the link has not been followed yet
+	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // the user has not followed the link
 	if r.Method == http.MethodHead || early {
 		http.Error(w, "open this link in a browser", http.StatusServiceUnavailable)
 		return

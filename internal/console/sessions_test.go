@@ -15,7 +15,7 @@ import (
 	"tendril/api"
 )
 
-// follow opens a link like a browser.
+// follow opens a link as a browser would.
 func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	r := get(path)
 	r.Host = "127.0.0.1:9325"
@@ -27,7 +27,7 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// session is a browser's part of a session.
+// session is the part of a session that a browser holds.
 type session struct {
 	*http.Cookie
 	key string
@@ -119,7 +119,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 			t.Errorf("%s: answered %d with cookies %v", name, answer.StatusCode, answer.Cookies())
 		}
 	}
-	answer := follow(s, link, func(r *http.Request) { // a person follows a link on another site's page
+	answer := follow(s, link, func(r *http.Request) { // the user follows a link on another site
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")
@@ -129,7 +129,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 	}
 }
 
-// The cookie, which browsers send to every port of the host, only allows reading, whatever cookies another port has
+// The cookie, which browsers send to every port of the host, permits only reading, whatever cookies another port has
 // set.
 func TestActsOfASessionNeedItsKey(t *testing.T) {
 	t.Parallel()

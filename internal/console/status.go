@@ -18,6 +18,6 @@ func account(total broker.Ledger, queues []api.Queue) *api.Account {
 			dead += q.Ledger.Live
 		}
 	}
-	dead = min(dead, total.Live) // the queues were read slightly earlier
+	dead = min(dead, total.Live) // the queues were counted slightly earlier
 	return &api.Account{Sent: total.Sent, Done: total.Done, DeadLettered: dead, Expired: total.Expired, Purged: total.Purged, Live: total.Live - dead}
 }

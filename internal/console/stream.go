@@ -81,7 +81,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 		return
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // its expiry would end the request; test writers have none
+	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; test writers have no deadline
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(data []byte) bool {

@@ -23,7 +23,7 @@ func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	return st, nil
 }
 
-// history returns the runs of all tasks or of one, which may have been removed.
+// history returns the runs of all tasks or of a single one, which may have been removed from the file.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 // TaskOptions provide access to periodic tasks. All functions except Any are required.
 type TaskOptions struct {
-	// Any reports whether there are periodic tasks, which depends on the app's version. If not, their routes answer
-	// 409. Nil means yes.
+	// Any reports whether there are periodic tasks, which depends on the app's version. If it returns false, their
+	// routes answer 409. If Any is nil, there are.
 	Any func() bool
 	// Status returns the tasks in the order of the file.
 	Status func() api.TasksStatus

@@ -47,7 +47,7 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 	})
 }
 
-// A requested restart ends the pause before a restart or the next attempt, and earlier failures no longer count.
+// A requested restart ends the delay before a restart or attempt, and earlier failures are no longer counted.
 func TestARestartDoesNotWaitForAPause(t *testing.T) {
 	for name, retryAfter := range map[string]time.Duration{"tried again": time.Hour, "not tried again": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Waiting {
 					t.Errorf("it is %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // the second crash
+				if err := s.Restart(t.Context(), "clock"); err != nil { // this start crashes too
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -71,7 +71,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Running || st.PID != 103 {
 					t.Errorf("the failure before the restart counts: %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // the third crash
+				if err := s.Restart(t.Context(), "clock"); err != nil { // and so does this one
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -134,7 +134,7 @@ func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
 	})
 }
 
-// With status 0 the process has finished, and starts again on request only.
+// A process that exits with status 0 has finished, and starts again only on request.
 func TestAProcessThatMayFinishIsRestartedAfterAFailureOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 3}}, life{lasts: time.Second}, life{lasts: never})

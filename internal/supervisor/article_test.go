@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// These tests cover three needs of a worker on its own machine that used to require an init script, a manager script
-// and a PID file.
+// These tests cover three needs of a worker that used to require an init script, a management script and a PID file.
 
-// TERM announces the stop, and a running job finishes.
+// SIGTERM announces the stop, and a running job can finish.
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -34,7 +33,7 @@ func TestStopDuringWork(t *testing.T) {
 	}
 }
 
-// A stuck job is killed with its descendants after the grace period. Other programs with the same name are not.
+// After the grace period, a stuck job is killed with its descendants, but no other program with the same name.
 func TestStopWithAStuckJob(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -71,7 +70,7 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// When one process is given up, the others continue.
+// When one process has failed too often, the others keep running.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

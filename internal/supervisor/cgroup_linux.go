@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// freezeWait applies if a control group cannot be killed as a whole.
+	// freezeWait is how long to wait for a group to freeze, on kernels that cannot kill a group as a whole.
 	freezeWait = 200 * time.Millisecond
-	// The last processes of a group may still be exiting.
+	// removeTries limits the attempts to remove a group, whose last processes may still be exiting.
 	removeTries = 20
 )
 
 type cgroupFolder struct {
-	// folder is the path in the file system, and path the one in /proc/PID/cgroup.
+	// folder is the group's directory, and path its name in /proc/PID/cgroup.
 	folder, path string
 }
 
-// findCgroups returns this process's version 2 control group; may be zero.
+// findCgroups returns the version 2 control group of this process; may be zero.
 func findCgroups() cgroupFolder {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -38,7 +38,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt rejects names that need quoting in a shell.
+// cgroupAt returns the directory of a control group. It rejects names that a shell would require to be quoted.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -54,7 +54,7 @@ func cgroupAt(root, point, path string) cgroupFolder {
 	return cgroupFolder{folder: folder, path: path}
 }
 
-// cgroupMount returns the mounted part of the hierarchy and the mount point of the first cgroup2 mount.
+// cgroupMount returns the root and the mount point of the first cgroup2 mount.
 func cgroupMount(mountinfo string) (root, point string) {
 	for line := range strings.Lines(mountinfo) {
 		mount, system, ok := strings.Cut(line, " - ")
@@ -66,7 +66,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// Version 2 has the hierarchy number 0.
+// cgroupPath returns the process's path in the version 2 hierarchy, which has number 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -81,12 +81,12 @@ type cgroup struct {
 	fd     int
 }
 
-// folders returns the group's folder and its subfolders, parents first.
+// folders returns the group's directory and its subdirectories, parents first.
 func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // It was just removed.
+			return nil // the directory has just been removed
 		}
 		if d.IsDir() {
 			all = append(all, path)
@@ -122,7 +122,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// The kernel does not count zombies.
+// empty reports whether the group has no living process. The kernel does not count zombies.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -136,7 +136,8 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill returns false on kernels before 5.14. It then freezes the group, and the processes must be killed one by one.
+// kill kills all processes of the group. On kernels before 5.14 it freezes the group and returns false; the caller
+// must then kill the processes one by one.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true
@@ -164,7 +165,8 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Leftovers are harmless: they are empty, or held by a process that even KILL cannot end.
+// remove removes the group. Leftovers are harmless: they are empty, or held by a process that even SIGKILL cannot
+// end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

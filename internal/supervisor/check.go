@@ -20,27 +20,27 @@ import (
 
 const checkTimeout = 5 * time.Second
 
-// Check is a readiness check. The zero value is no check.
+// Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host may be "" for this machine: 127.0.0.1, or ::1 if that refuses.
+	// Host is the host to check; "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
-	// TLS requires a Path.
+	// TLS selects HTTPS. It requires a Path.
 	TLS bool
 	// TLSConfig may be nil.
 	TLSConfig *tls.Config
 	Port      int
-	// Path is the path of an HTTP GET, which must return a status of 200 to 299 without redirects; "" only checks for
-	// a TCP connection.
+	// Path is the path of an HTTP GET request, which must return a status of 200 to 299 without redirects. If it is
+	// "", the check only opens a TCP connection.
 	Path string
 }
 
-// ParseCheck parses "TCP:port" or "HTTP:port/path", ignoring case.
+// ParseCheck parses "TCP:port" or "HTTP:port/path". The words are not case-sensitive.
 func ParseCheck(s string) (Check, error) {
 	kind, rest, _ := strings.Cut(s, ":")
 	portText, path, hasPath := strings.Cut(rest, "/")
 	port, err := strconv.Atoi(portText)
 	c := Check{Port: port}
-	valid := err == nil && port != 0 // validate accepts the zero Check
+	valid := err == nil && port != 0 // validate would accept the zero Check
 	switch strings.ToLower(kind) {
 	case "http":
 		c.Path = "/" + path
@@ -57,7 +57,7 @@ func ParseCheck(s string) (Check, error) {
 	return c, nil
 }
 
-// String returns the format of [ParseCheck]; may be "".
+// String returns the check in the format of [ParseCheck]; may be "".
 func (c Check) String() string {
 	switch {
 	case c.IsZero():
@@ -69,7 +69,7 @@ func (c Check) String() string {
 	}
 }
 
-// IsZero reports whether there is no check.
+// IsZero reports whether c means no check.
 func (c Check) IsZero() bool { return c == Check{} }
 
 func (c Check) validate() error {
@@ -88,7 +88,7 @@ func (c Check) validate() error {
 	return nil
 }
 
-// Probe performs one check within 5 s; nil means ready.
+// Probe performs the check once, with a timeout of 5 s. It returns nil if the process is ready.
 func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (c Check) get(ctx context.Context) error {
 	if c.TLS {
 		target = "https://" + c.address()
 	}
-	path, _, _ := strings.Cut(c.Path, "?") // the query may be secret
+	path, _, _ := strings.Cut(c.Path, "?") // omits the query, which may be secret
 	asked := "GET " + target + path
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
@@ -167,7 +167,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing is listening")
 
-// plainReason avoids system call terminology.
+// plainReason describes a network error without naming system calls.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

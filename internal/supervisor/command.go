@@ -21,8 +21,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program like execvp in the process's environment. It skips relative entries of PATH, because the
-// program must not depend on the current folder.
+// lookPath finds a program as execvp would in the process's environment. It ignores relative entries of PATH, so that
+// the program does not depend on the working directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -59,7 +59,7 @@ func executable(path string) error {
 	return nil
 }
 
-// execLine makes a simple command replace its shell, so that the process is the program itself.
+// execLine prefixes a simple command with exec, so that the process is the program itself and not its shell.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -67,8 +67,8 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certainly one program with arguments and redirections. A wrong false only
-// costs an extra shell process.
+// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. If it returns
+// false without need, the only cost is a shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	first, _, _ = strings.Cut(first, "\t")
@@ -78,7 +78,7 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator also rejects substitutions and unclosed quotes.
+// hasNoOperator reports whether a command line has no shell operators, substitutions or unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -102,7 +102,7 @@ func hasNoOperator(line string) bool {
 		case c == '"', c == '\'':
 			quote = c
 		case c == '&' && i > 0 && (line[i-1] == '>' || line[i-1] == '<'):
-			// 2>&1 is a redirection.
+			// The & in 2>&1 is part of a redirection.
 		case strings.IndexByte(";&|()\n\r", c) >= 0:
 			return false
 		}
@@ -110,7 +110,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// "exec NAME=value program" would take an assignment for the program.
+// isAssignment reports whether a word is NAME=value. exec would run it as a program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -136,12 +136,12 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// soon is the longest run that a missing program or file can explain.
+// soon is the longest run after which a missing program or file is assumed to be the cause of the exit.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing returns the program or file that does not exist, given the exit status of a short run; "" if uncertain.
+// missing returns the program or file that does not exist, given the exit status of a short run; "" if unknown.
 func (p *Process) missing(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
@@ -196,7 +196,7 @@ func (p *Process) noFile(name string) string {
 	return "file not found: " + name + " in " + p.Dir
 }
 
-// scriptOf returns the file among an interpreter's arguments; "" if preceding options make that uncertain.
+// scriptOf returns the script in an interpreter's arguments; "" if options before it make that uncertain.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// outputOf runs a shell line and returns its output.
+// outputOf runs a process and returns its output as lines.
 func outputOf(t *testing.T, p Process) []string {
 	t.Helper()
 	p.Name, p.Dir = "w", "/"
@@ -101,7 +101,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	}
 	cmd.SysProcAttr = procgroup.Attributes()
 	cmd.SysProcAttr.Credential = id.credential()
-	// Acting as another user may end a thread, and its children with it.
+	// Acting as another user may end the thread, and with it the children started on it.
 	var thread procgroup.Thread
 	if thread.Do(func() { err = cmd.Start() }); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 		thread.Close()
 	})
 	env := environAsOwner(cmd.Process.Pid)
-	for range 200 { // it is empty for a moment during exec
+	for range 200 { // the environment is briefly empty during exec
 		if hasEntry(env, procgroup.MarkVariable+"=abc") {
 			break
 		}
@@ -181,8 +181,8 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// Limits of another user's process can be set without root's right to do so, as in a container, and this process
-// keeps its user.
+// Limits of another user's process can be set without CAP_SYS_RESOURCE, as in a container, and this process keeps its
+// user.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -203,7 +203,7 @@ func TestLimitsOfAUserHold(t *testing.T) {
 	}
 }
 
-// No shell remains after the start barrier: signals and statuses are the program's own.
+// No shell remains after the start barrier, so that signals reach the program and its exit status is reported.
 func TestALimitedProgramIsTheLeader(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

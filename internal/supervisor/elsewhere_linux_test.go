@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// The reason contains the ports of the process's descendants only.
+// The reason names only the ports of the process's descendants.
 func TestReasonNamesThePortOfAnAppThatListensElsewhere(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newObserver(t) // also listens, but is not the app
+		w := newObserver(t) // it also listens, but is not the app
 		elsewhere := strconv.Itoa(quietPort(t))
 		late := make(chan string, 1000)
 		s, r := realSupervisor(t, Options{

@@ -16,21 +16,21 @@ const never = -1
 
 // life scripts one run of a fake process.
 type life struct {
-	// startErr is the error of the start.
+	// startErr is the error returned by the start.
 	startErr error
-	// lasts is the duration of the run; never means until a signal.
+	// lasts is how long the process runs; never means until it gets a signal.
 	lasts time.Duration
-	// exit is the result of a run that ends by itself.
+	// exit is how the process exits on its own.
 	exit Exit
-	// onTerm is the time from TERM to the exit; never means that TERM is ignored.
+	// onTerm is the time from SIGTERM to the exit; never means that SIGTERM is ignored.
 	onTerm time.Duration
-	// others is how long the rest of its group survives TERM; never means until KILL, 0 that there is no rest.
+	// others is how long descendants survive SIGTERM; never means until SIGKILL, and 0 that there are none.
 	others time.Duration
-	// immortal is true if the process survives KILL until the test ends it.
+	// immortal is true if the process survives SIGKILL until the test ends it.
 	immortal bool
 }
 
-// machine is a scripted [system] in virtual time with a transcript of events and their times.
+// machine is a scripted [system] in virtual time. It records events and their times in a transcript.
 type machine struct {
 	t     *testing.T
 	lives []life
@@ -47,7 +47,7 @@ type machine struct {
 	closed     bool
 }
 
-// newMachine returns a machine whose n-th start is lives[n]; the last one repeats.
+// newMachine returns a machine whose n-th start is scripted by lives[n]; the last one repeats.
 func newMachine(t *testing.T, lives ...life) *machine {
 	return &machine{t: t, lives: lives, began: time.Now(), ready: true}
 }
@@ -71,8 +71,8 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	return s
 }
 
-// Run starts the processes. It returns nil after ctx is done and all have exited, or a [*FailedError] after one was
-// given up and all have exited.
+// Run starts the processes. It returns nil once ctx is done and all have exited, or a [*FailedError] once one has
+// failed too often and all have exited.
 func (s *Supervisor) Run(ctx context.Context) error {
 	failed := make(chan *FailedError, len(s.loops))
 	gaveUp := s.opts.Events.GaveUp
@@ -211,7 +211,7 @@ func (g *fakeGroup) signal(sig syscall.Signal) {
 			return
 		}
 		g.end(Exit{Code: -1, Signal: "SIGKILL"})
-		// The kernel takes a moment to kill the rest.
+		// The kernel needs a moment to kill the descendants.
 		time.AfterFunc(time.Millisecond, g.endOthers)
 	}
 }

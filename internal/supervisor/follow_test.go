@@ -45,7 +45,7 @@ func TestAnExcusedEndDoesNotCount(t *testing.T) {
 	})
 }
 
-// A message cannot prevent a process from starting.
+// A message cannot cause a failed start.
 func TestAFailedStartIsNotExcused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}}, life{startErr: errors.New("no such program")})
@@ -118,7 +118,7 @@ func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 	})
 }
 
-// A foreign listener on the port is not the app, even if its answers are valid.
+// A foreign listener on the port is not the app, even if it answers correctly.
 func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// launchSpec is everything needed to start a process.
+// launchSpec holds everything needed to start a process.
 type launchSpec struct {
 	process *Process
 	path    string
@@ -77,8 +77,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch uses a control group if possible, else a mark. A detached process gets neither, so its descendants can
-// outlive tendril.
+// launch starts a process in its own control group or, if that is not possible, with a mark in its environment. A
+// detached process gets neither, so that its descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -92,7 +92,7 @@ func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	return h.begin(o, newMarkedTree())
 }
 
-// If o has limits, the program waits behind the barrier.
+// begin starts the process. If it has limits, its program waits at the start barrier.
 func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
@@ -121,7 +121,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // shortens the time that the process is not guarded
+	h.guard.Watch() // starting the guard first leaves the process unguarded for less time
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

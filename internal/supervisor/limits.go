@@ -61,18 +61,18 @@ func limitNameError(name string) error {
 	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
 
-// barrierScript waits for a line, and then replaces the shell with the program.
+// barrierScript waits for a line, and then replaces its shell with the program.
 const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`
 
-// startBarrier holds a program back until its limits are set. A nil barrier does nothing.
+// startBarrier delays a program until its limits are set. A nil barrier does nothing.
 type startBarrier struct {
 	inside *os.File
 	pipe   io.WriteCloser
 }
 
-// newStartBarrier returns nil without limits.
+// newStartBarrier returns a barrier for cmd, or nil if there are no limits.
 func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil

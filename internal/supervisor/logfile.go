@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// maxLogFile is in bytes. Longer single writes are dropped.
+	// maxLogFile is the maximum size of a log file in bytes. A single write that is larger is dropped.
 	maxLogFile = 10 << 20
-	// The newest is PATH.1.
+	// keptLogFiles is the number of rotated files. The newest is PATH.1.
 	keptLogFiles = 5
-	// rotateRetry is the pause after a failed rotation or opening.
+	// rotateRetry is how long to wait after failing to rotate or open a file.
 	rotateRetry = time.Second
 )
 
-// logFile has a limited size. A failed write is dropped and counted. It is safe for concurrent use.
+// logFile is a log file of limited size. Failed writes are dropped and counted. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
 	keep     int
 
 	mu   sync.Mutex
-	file *os.File // nil if it could not be reopened
+	file *os.File // nil if the file could not be reopened
 	size int64
-	// torn is true if the last write ended within a line.
+	// torn is true if the last write stopped in the middle of a line.
 	torn    bool
 	closed  bool
 	dropped int64
-	// retryAt is the earliest time to retry a failed rotation.
+	// retryAt is when a failed rotation may be retried.
 	retryAt time.Time
 }
 
-// The flags avoid following a link that another user created, and blocking on a pipe.
+// open opens the file. The flags keep it from following a link that another user created, and from blocking on a
+// named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -56,7 +57,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// p should be whole lines. A file that would become too large is rotated before.
+// write appends p, which should consist of whole lines. If the file would become too large, it is rotated first.
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,13 +70,13 @@ func (l *logFile) write(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
-	l.torn = err != nil && (l.torn || n > 0) // a full disk may accept part of a line
+	l.torn = err != nil && (l.torn || n > 0) // if the disk is full, part of the line may have been written
 	if err != nil {
 		l.dropped++
 	}
 }
 
-// makeRoom also leaves room to end a torn line.
+// makeRoom rotates the file if n bytes, and a line break after a torn line, would not fit.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -90,9 +91,9 @@ func (l *logFile) makeRoom(n int64) bool {
 	return true
 }
 
-// rotate renames every file to the next number, removes the last, and opens a new one.
+// rotate renames each file to the next number, deletes the last one, and opens a new file.
 func (l *logFile) rotate() error {
-	if l.file != nil { // nil if it was renamed before and only the opening failed
+	if l.file != nil { // nil if an earlier rotation renamed the file but could not open a new one
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -122,20 +123,20 @@ func (l *logFile) close() error {
 	return file.Close()
 }
 
-// LogFolder writes output to files with Elastic Beanstalk's names: web.stdout.log and web.stderr.log. Files are
-// rotated at 10 MiB, and five older ones are kept. It is safe for concurrent use.
+// LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates a
+// file at 10 MiB and keeps five older ones. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 
 	mu    sync.Mutex
 	files map[string]*logFile
-	// refused counts lines of files that could not be opened.
+	// refused is the number of lines dropped because their file could not be opened.
 	refused int64
 	retryAt time.Time
 	closed  bool
 }
 
-// NewLogFolder returns a LogFolder in dir. It creates dir, for the owner only, if it does not exist.
+// NewLogFolder returns a LogFolder for dir. If dir does not exist, it is created with access for its owner only.
 func NewLogFolder(dir string) (*LogFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the log folder: %w: choose a writable folder", err)
@@ -143,7 +144,7 @@ func NewLogFolder(dir string) (*LogFolder, error) {
 	return &LogFolder{dir: dir, files: map[string]*logFile{}}, nil
 }
 
-// Line writes one line. It can be used as [Options.Output].
+// Line writes a line. Its signature matches [Options.Output].
 func (f *LogFolder) Line(process, stream string, line []byte) {
 	if file := f.file(process + "." + stream + ".log"); file != nil {
 		file.write(append(line[:len(line):len(line)], '\n'))

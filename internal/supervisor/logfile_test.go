@@ -119,7 +119,7 @@ func TestLogFileIsBounded(t *testing.T) {
 	})
 }
 
-// Lines after Close are counted.
+// Lines written after Close are counted as dropped.
 func TestClosedLogFileDropsLines(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), maxLogFile, keptLogFiles)
@@ -134,7 +134,7 @@ func TestClosedLogFileDropsLines(t *testing.T) {
 	}
 }
 
-// Lines are lost until a deleted folder is back.
+// Lines are lost until the deleted folder exists again.
 func TestLogFileWithoutItsFolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "logs")
@@ -162,7 +162,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// On a full disk lines are lost, but the process continues. A truncated line does not run into the next one.
+// If the disk is full, lines are lost but the process continues. A truncated line does not run into the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -180,7 +180,7 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 	if diff := cmp.Diff([]string{"stdout dropped 74"}, r.lines); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	// There is room again.
+	// Now the disk has room again.
 	text, err := os.ReadFile(log)
 	if err != nil || len(text) != 1000+len("\nand on\n") || !strings.HasSuffix(string(text), "line 026 of \nand on\n") {
 		t.Errorf("%v, the file of %d bytes ends with %q", err, len(text), text[max(0, len(text)-30):])
@@ -259,7 +259,7 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped counts the lost lines of all files.
+// Dropped returns the number of lines lost in all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany runs a process that leaves ORPHANS orphans, as process 1, and starts its own children meanwhile. It prints
-// the numbers of remaining zombies and of wrong exit statuses.
+// reapMany acts as process 1. It runs a process that leaves behind as many orphans as the variable ORPHANS says, and
+// starts children of its own in the meantime. It prints the number of remaining zombies and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -66,13 +66,14 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// adoptOne starts a process that leaves an orphan, which exits later. Until it is reaped it is our child.
+// adoptOne starts a process that leaves an orphan, which exits later. Until it is reaped, it is a child of this
+// process.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
 		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
 	}}, &Options{RestartLimit: -1})
-	// This adopts orphaned descendants, like process 1.
+	// Adopt orphaned descendants, like process 1.
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return 1
 	}
@@ -91,7 +92,7 @@ func adoptOne() int {
 				now++
 			}
 		}
-		// One of them is the guard.
+		// One of them is the guard process.
 		if orphans < 2 && now == 2 {
 			orphans = now
 			fmt.Println("adopted")
@@ -103,7 +104,7 @@ func adoptOne() int {
 	}
 }
 
-// unprivileged attempts operations that require root, and prints the errors.
+// unprivileged tries operations that require root, and prints the errors.
 func unprivileged() int {
 	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
 		return 1
@@ -123,7 +124,7 @@ func unprivileged() int {
 	return 0
 }
 
-// fillLog writes to a log file until the disk is full, and then some more.
+// fillLog writes to a log file until after the disk is full.
 func fillLog() int {
 	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
 	if l.open() != nil {

@@ -18,14 +18,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes this test binary act as a child process.
+// roleVariable makes the test binary act as a child process.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		status := play(role)
 		if testing.CoverMode() != "" {
-			syscall.Exit(status) // os.Exit would print a warning, because GOCOVERDIR is not set
+			syscall.Exit(status) // os.Exit would warn that GOCOVERDIR is not set
 		}
 		os.Exit(status)
 	}
@@ -34,31 +34,31 @@ func TestMain(m *testing.M) {
 
 func play(role string) int {
 	switch role {
-	case "idle": // exits on TERM
+	case "idle": // exits on SIGTERM
 		return stay(role)
-	case "deaf": // ignores TERM
+	case "deaf": // ignores SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		return stay(role)
-	case "slow": // continues after TERM until told to exit
+	case "slow": // keeps running after SIGTERM until told to exit
 		return finishSlowly()
-	case "parent": // has a child in its group
+	case "parent": // has a child in its process group
 		if err := spawn("idle", nil).Start(); err != nil {
 			return 1
 		}
 		return stay(role)
-	case "leaver": // leaves behind a child that keeps the output open
+	case "leaver": // exits, but its child keeps the output open
 		return leave()
-	case "daemoniser": // has children outside its group and session
+	case "daemoniser": // has children outside its process group and session
 		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return stay(role)
-	case "deserter": // the same, but exits at once
+	case "deserter": // like daemoniser, but exits immediately
 		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return 3
-	case "midway": // starts DAEMON in a new session and exits
+	case "midway": // starts the role in DAEMON in a new session and exits
 		if err := spawn(os.Getenv("DAEMON"), &syscall.SysProcAttr{Setsid: true}).Start(); err != nil {
 			return 1
 		}
@@ -67,7 +67,7 @@ func play(role string) int {
 		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
 		}
 		return stay(role)
-	case "stuck": // ignores TERM, like its daemons
+	case "stuck": // ignores SIGTERM, as do its daemons
 		signal.Ignore(syscall.SIGTERM)
 		if err := daemonise([]string{"deaf", "deaf"}); err != nil {
 			return 1
@@ -77,7 +77,7 @@ func play(role string) int {
 		return reapMany()
 	case "adopter": // adopts orphans without being process 1
 		return adoptOne()
-	case "unprivileged": // dropped root's rights
+	case "unprivileged": // runs without root's privileges
 		return unprivileged()
 	case "logger": // fills a log file on a small disk
 		return fillLog()
@@ -114,7 +114,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// report connects to the test. The connection stays open as long as the process lives.
+// report connects to the test. The connection stays open while the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -123,7 +123,7 @@ func report(role string) (net.Conn, error) {
 	return conn, err
 }
 
-// stay reports, and answers each line with "here" until the test hangs up.
+// stay calls report, and answers each line with "here" until the test closes the connection.
 func stay(role string) int {
 	conn, err := report(role)
 	if err != nil {
@@ -168,7 +168,7 @@ func show() int {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {
 		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
-		// The Go runtime's poller and limits are not inherited.
+		// Skip the files of the Go runtime's poller and of cgroup limits, which are not inherited.
 		if err == nil && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/sys/") {
 			fmt.Println("fd", fd.Name())
 		}
@@ -177,7 +177,7 @@ func show() int {
 	return 5
 }
 
-// leave leaves a child that erases its environment, so that only a control group can find it.
+// leave exits and leaves behind a child without environment, which only a control group can find.
 func leave() int {
 	child := exec.Command(os.Args[0])
 	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
@@ -190,7 +190,7 @@ func leave() int {
 	return 0
 }
 
-// daemonise starts each role like a daemon: an intermediate child creates a session and exits.
+// daemonise starts each role as a daemon: an intermediate child creates a session and exits.
 func daemonise(roles []string) error {
 	for _, role := range roles {
 		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
@@ -223,7 +223,7 @@ func supervise() int {
 
 func unguarded() int {
 	h := newHost()
-	// No process would remain to remove a control group.
+	// Control groups are not used, because no process would remain to remove them.
 	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
 	if _, err := h.start(&p, nil); err != nil {
@@ -235,19 +235,19 @@ func unguarded() int {
 	return stay("unguarded")
 }
 
-// markedSystem does not use control groups.
+// markedSystem returns a system without control groups.
 func markedSystem() *system {
 	h := newHost()
 	h.cgroups = cgroupFolder{}
 	return systemOn(h)
 }
 
-// childEnv returns the environment for a role.
+// childEnv returns the environment of a child with the given role.
 func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// observer accepts reports of child processes, so that a test can tell without delays whether they live.
+// observer accepts connections from child processes, so that a test can determine without delay whether they live.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -261,7 +261,7 @@ type reportingChild struct {
 	in   *bufio.Reader
 }
 
-// hangGuard fails a test that would otherwise hang.
+// hangGuard is the time after which a hanging test fails.
 const hangGuard = time.Minute
 
 func newObserver(t *testing.T) *observer {
@@ -313,7 +313,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// awaitGone waits for the kernel to close the connection of the exited process.
+// awaitGone waits until the process has exited and the kernel has closed its connection.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -6,46 +6,48 @@ import (
 	"time"
 )
 
-// Options configure a [Supervisor]. The zero value and nil use the defaults.
+// Options configure a [Supervisor]. The zero value, like nil, uses the defaults.
 type Options struct {
-	// Grace is the time between TERM and KILL; 0 means 10 s.
+	// Grace is the time between SIGTERM and SIGKILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry, when done, makes every stop send KILL at once; may be nil.
+	// Hurry makes every stop send SIGKILL immediately once it is done; may be nil.
 	Hurry context.Context
 
-	// RestartMin and RestartMax limit the pause before a restart, which doubles with every failure; 0 means 500 ms
+	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms
 	// and 30 s.
 	RestartMin, RestartMax time.Duration
 	// RestartLimit is the maximum number of restarts in RestartWindow. 0 means 10; a negative value disables
 	// restarts.
 	RestartLimit int
-	// RestartWindow is the period in which failures count; 0 means 300 s.
+	// RestartWindow is the period in which failures are counted; 0 means 300 s.
 	RestartWindow time.Duration
-	// Excused reports whether an exit is not the process's own fault, such as a message that crashes its consumers.
-	// The exit does not count, and the process is restarted after RestartMin. Excused must return soon and must not
-	// call blocking methods; may be nil.
+	// Excused reports whether something other than the process caused an exit, for example a message that crashes its
+	// consumers. An excused exit is not counted, and the process is restarted after RestartMin. Excused must return
+	// quickly and not call blocking methods; may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the interval of attempts to revive a process that was given up. The process has recovered once it
-	// has run for RestartWindow. 0 disables attempts.
+	// RetryAfter is how often to try to revive a failed process. The process has recovered once it has run for
+	// RestartWindow. 0 disables these attempts.
 	RetryAfter time.Duration
 
-	// ReadyInterval is the interval of checks of a process that is not ready; 0 means 100 ms. Ten seconds after the
-	// start it becomes 1 s, if that is longer.
+	// ReadyInterval is how often to check a process that is not ready; 0 means 100 ms. From ten seconds after the
+	// start it is at least 1 s.
 	ReadyInterval time.Duration
-	// HealthInterval is the interval of checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
-	// apart, make it not ready.
+	// HealthInterval is how often to check a ready process; 0 means 5 s. The process is no longer ready after two
+	// failed checks in a row, 1 s apart.
 	HealthInterval time.Duration
-	// ReadyLateAfter is the time before [Events.ReadyLate] reports a process that is not ready; the interval doubles
-	// after each report. 0 means 30 s.
+	// ReadyLateAfter is how long to wait for a process to become ready before the first [Events.ReadyLate]. The time
+	// doubles after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
-	// Output receives every line without its line break and with control characters escaped; stream is "stdout" or
-	// "stderr". It is called by one goroutine at a time and must not keep line. If it blocks, lines are dropped and
-	// counted. nil discards output.
+	// Output receives each line of output, without its line break and with control characters escaped; stream is
+	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While it blocks, lines are dropped
+	// and counted. If Output is nil, output is discarded.
 	Output func(process, stream string, line []byte)
-	// MaxLine is in bytes. The rest of a longer line is replaced by its length. 0 means 16 KiB.
+	// MaxLine is the maximum length of a line in bytes; 0 means 16 KiB. The rest of a longer line is replaced by its
+	// length.
 	MaxLine int
-	// LinesPerSecond is averaged over five seconds; other lines are dropped and counted. 0 means 1000.
+	// LinesPerSecond limits each process's lines, averaged over five seconds. Excess lines are dropped and counted. 0
+	// means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -107,42 +109,43 @@ func (o *Options) withDefaults() (Options, error) {
 	return set, nil
 }
 
-// Events are callbacks, which may be nil. They are called in order for each process, and concurrently for different
-// ones. They must return soon and must not call Start, Stop or Restart.
+// Events are callbacks, any of which may be nil. Those for one process are called in order; those for different
+// processes may be called concurrently. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
-	// Started: a process runs, but may not be ready.
+	// Started is called when a process has been started; it may not be ready yet.
 	Started func(Started)
-	// Ready: a process passed its check.
+	// Ready is called when a process has passed its check.
 	Ready func(Ready)
-	// ReadyLate: a process is still not ready; checks continue.
+	// ReadyLate is called when a process takes long to become ready. Checks continue.
 	ReadyLate func(ReadyLate)
-	// NotReady: a ready process failed its checks, exited, or is being stopped.
+	// NotReady is called when a ready process fails its checks, exits or is being stopped.
 	NotReady func(NotReady)
-	// Ended: a process exited, but its descendants may still run. Exited follows when they are gone, at the latest
-	// after the grace period.
+	// Ended is called when a process has exited, although descendants may still run. Exited follows once they are
+	// gone, after the grace period at the latest.
 	Ended func(Ended)
-	// Exited: a process exited, or could not be started.
+	// Exited is called when a process has exited or could not be started.
 	Exited func(Exited)
-	// Restarting: a process failed and will be restarted.
+	// Restarting is called when a process has failed and will be restarted.
 	Restarting func(Restarting)
-	// GaveUp: a process failed too often and is down; reported once until it recovers.
+	// GaveUp is called when a process has failed too often and is down. It is not called again until the process has
+	// recovered.
 	GaveUp func(GaveUp)
-	// Killed: a process and its descendants got KILL because they did not exit in time.
+	// Killed is called when a process and its descendants were sent SIGKILL because they did not exit in time.
 	Killed func(Killed)
-	// LinesDropped: output was lost; reported at most once per second and process.
+	// LinesDropped is called when output was dropped, at most once per second for each process.
 	LinesDropped func(LinesDropped)
-	// Gate: the app became able or unable to take work. Initially it cannot. Calls are in order and one at a time
-	// across all processes.
+	// Gate is called when the app becomes able or unable to take work. Initially it is unable. Calls are in order and
+	// serialized across all processes.
 	Gate func(Gate)
 }
 
-// Started reports that a process runs.
+// Started reports that a process has been started.
 type Started struct {
 	Process string
 	PID     int
 }
 
-// Ready reports that a process passed its check.
+// Ready reports that a process has passed its check.
 type Ready struct {
 	Process string
 	// After is the time since the process was started or was last ready.
@@ -163,13 +166,13 @@ type NotReady struct {
 	Process, Reason string
 }
 
-// Ended reports that a process exited. Its exit status follows in [Exited].
+// Ended reports that a process has exited. Its exit status follows in [Exited].
 type Ended struct {
 	Process string
 	PID     int
 }
 
-// Exited reports the exit of a process.
+// Exited reports that a process has exited, and all its descendants with it.
 type Exited struct {
 	Process string
 	// PID is 0 if the process could not be started.
@@ -182,26 +185,27 @@ type Exited struct {
 // Restarting reports that a failed process will be restarted.
 type Restarting struct {
 	Process string
-	// Delay is the pause before the start.
+	// Delay is the time until the restart.
 	Delay time.Duration
-	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts in it.
+	// Failures is the number of failures in the restart window, including this one. Limit is the maximum number of
+	// restarts in that window.
 	Failures, Limit int
 	// Excused is true if the exit does not count; see [Options.Excused]. OnTrial is true for an attempt to revive the
 	// process; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
-// GaveUp reports that a process is down.
+// GaveUp reports that a process failed too often and is down.
 type GaveUp struct {
 	Process string
 	Err     *FailedError
 }
 
-// Killed reports that the rest of a process and its descendants got KILL.
+// Killed reports that a process or its descendants were sent SIGKILL.
 type Killed struct {
 	Process string
 	PID     int
-	// Reason is the expired grace period, or a stop that could not wait.
+	// Reason says why there was no more time, such as an expired grace period.
 	Reason string
 }
 
@@ -209,13 +213,14 @@ type Killed struct {
 type LinesDropped struct {
 	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines counts lost lines since the last report, and Total counts the lost lines of all streams since the start.
+	// Lines is the number of lines dropped since the last report, and Total the number dropped from all streams since
+	// the start.
 	Lines, Total int64
 }
 
 // Gate reports whether the app can take work: every process with a check is ready.
 type Gate struct {
 	Open bool
-	// Reason explains why it is closed ("web exited: exit status 1"); "" if open.
+	// Reason explains why the gate is closed ("web exited: exit status 1"); "" if it is open.
 	Reason string
 }

@@ -27,7 +27,7 @@ func killSupervisor(t *testing.T, kind string) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The supervisor, its child, a program behind a shell, the program's child, and one with two daemons.
+	// The supervisor, its child, a program behind a shell, that program's child, and one with two daemons.
 	var children []*reportingChild
 	for range 7 {
 		children = append(children, w.next())

@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// outputBuffer is the number of lines that can wait for the sink.
+	// outputBuffer is the number of lines buffered for the output callback.
 	outputBuffer = 256
-	// stallPatience is how long a full buffer blocks the process before lines are dropped.
+	// stallPatience is how long a full buffer may block the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// A long stack trace is not excess output.
+	// burstSeconds allows bursts, because a long stack trace is not excess output.
 	burstSeconds = 5
-	// dropReportInterval is the minimum time between two reports of lost lines.
+	// dropReportInterval is the minimum time between reports of dropped lines.
 	dropReportInterval = time.Second
 )
 
-// output passes one process's lines to the sink. A blocked sink loses lines, but does not block the process.
+// output passes the lines of one process to the sink, the output callback. If the sink blocks, lines are dropped, but
+// the process is not blocked.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -36,9 +37,9 @@ type output struct {
 	lines   chan outputLine
 	drained chan struct{}
 
-	// stalled is true after the sink did not accept a line in time, until it accepts one.
+	// stalled is true from when the sink fails to accept a line in time until it accepts one.
 	stalled atomic.Bool
-	// lost counts each stream's dropped lines since the last report, and total all of them.
+	// lost counts each stream's lines dropped since the last report, and total all dropped lines.
 	lostMu     sync.Mutex
 	lost       map[string]int64
 	total      int64
@@ -48,7 +49,7 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut is the number of missing bytes.
+	// cut is the number of bytes removed from the end.
 	cut int
 }
 
@@ -67,7 +68,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// Closing a stream passes on an incomplete last line.
+// stream returns a writer for one of the process's streams. Closing it passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -86,7 +87,7 @@ func (o *output) lose(stream string) {
 	o.total++
 }
 
-// offer waits for room, unless the sink is already stalled.
+// offer queues a line for the sink. It waits for room in the buffer, unless the sink is already stalled.
 func (o *output) offer(l outputLine) bool {
 	select {
 	case o.lines <- l:
@@ -119,7 +120,7 @@ func (o *output) drain() {
 	}
 }
 
-// report is limited to once per second unless last is set.
+// report reports dropped lines, at most once per second unless last is true.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -145,17 +146,17 @@ func (o *output) close(patience time.Duration) {
 	}
 }
 
-// lineWriter never fails, so a process never gets a broken pipe.
+// lineWriter splits output into lines. Writes never fail, so that the process does not get SIGPIPE.
 type lineWriter struct {
 	name string
 	max  int
 	emit func(outputLine)
-	// part is the line so far, and cut the number of bytes beyond max.
+	// part is the current line so far, and cut the number of its bytes beyond max.
 	part []byte
 	cut  int
 }
 
-// Write must be called by one goroutine at a time.
+// Write splits p into lines. It must not be called concurrently.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {

@@ -83,7 +83,7 @@ func TestOutputSplitsLines(t *testing.T) {
 	}
 }
 
-// The lines do not depend on the boundaries of writes.
+// Lines do not depend on where writes begin and end.
 func TestOutputDoesNotDependOnTheWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,7 +130,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 	})
 }
 
-// A blocked sink loses lines. After one short wait, writes return immediately.
+// If the sink blocks, lines are lost, but after one short wait writes return immediately.
 func TestOutputOutlivesAStalledSink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := sinkLog{stall: make(chan struct{})}

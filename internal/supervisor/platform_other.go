@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Control groups and the reaper exist on Linux only.
+// Control groups and the reaper exist only on Linux.
 type (
 	cgroup       struct{ folder cgroupFolder }
 	cgroupFolder struct{ folder string }
@@ -27,12 +27,13 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// There is no portable way to read another process's environment.
+// signal does nothing, because marked processes cannot be found: there is no portable way to read another process's
+// environment.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
-// Processes without a leader cannot be found.
+// empty returns true, because processes outside the group cannot be found.
 func (t *processTree) empty() bool { return true }
 
 func (g *osGroup) leave() bool { return false }
@@ -41,26 +42,27 @@ func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
 func listeningPorts(*processTree) []int { return nil }
 
-// The owner of a connection is not known.
+// owns returns true, because the owner of a connection cannot be determined.
 func (t *processTree) owns(net.Conn) bool { return true }
 
-// Client works on Linux only.
+// Client returns "", because clients can only be identified on Linux.
 func Client(net.Conn) string { return "" }
 
 func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// There is no way to set a limit before the program runs.
+// limitNumbers returns nil, because limits cannot be set before the program runs.
 func limitNumbers() map[string]int { return nil }
 
 // setLimit is never called, because no limit has a name.
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
-// There is no portable way to measure usage.
+// look records no usage, because there is no portable way to measure it.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// On some systems 127.0.0.1 can be bound while another program listens on all addresses.
+// wildcardTaken reports whether another program listens on all addresses. On some systems 127.0.0.1 can still be
+// bound then.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// The holder of a taken port may be stopping.
+	// portPatience is how long to wait for a port whose holder may be stopping.
 	portPatience = 2 * time.Second
 	portInterval = 100 * time.Millisecond
 )
 
-// The range of [FreePort] is above the ports of well-known services and below the ephemeral ports, so that no
-// outgoing connection takes the port before the app does.
+// The ports of [FreePort] are above those of well-known services and below the ephemeral ports, so that no outgoing
+// connection takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
-// FreePort returns a currently free port, 20000 to 29999.
+// FreePort returns a port from 20000 to 29999 that is currently free.
 func FreePort() (int, error) {
 	for range 100 {
 		if port := firstFreePort + rand.IntN(lastFreePort-firstFreePort+1); !portTaken(port) {
@@ -36,11 +36,11 @@ func FreePort() (int, error) {
 type PortError struct {
 	Process string
 	Port    int
-	// Holder is "nginx (pid 123)", for example; may be "".
+	// Holder is the program that uses the port, such as "nginx (pid 123)"; may be "".
 	Holder string
 }
 
-// Error returns the holder and advice.
+// Error describes the conflict and how to resolve it.
 func (e *PortError) Error() string {
 	if e.Holder == "" {
 		return fmt.Sprintf("port %d of %s is already in use by another program: stop that program, or choose another "+
@@ -51,7 +51,7 @@ func (e *PortError) Error() string {
 		e.Port, e.Process, e.Holder)
 }
 
-// CheckPort returns a [*PortError] if the port is taken.
+// CheckPort returns a [*PortError] if another program uses the port.
 func CheckPort(process string, port int) error {
 	if portTaken(port) {
 		return &PortError{Process: process, Port: port, Holder: portHolder(port)}
@@ -59,7 +59,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// portTaken briefly binds the port.
+// portTaken reports whether a port is in use, by briefly binding it.
 func portTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -70,12 +70,13 @@ func portTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address is missing, or only the app may bind the port; it will report errors itself.
+		// The address does not exist, or only the app may bind the port, in which case the app reports its own
+		// errors.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort returns a *PortError after portPatience.
+// awaitPort waits for the process's port to be free. After portPatience it returns a *PortError.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

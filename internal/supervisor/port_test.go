@@ -42,7 +42,7 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A free port can be bound, and is not used for outgoing connections.
+// The port can be bound, and is not used for outgoing connections.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
 	seen, taken := map[int]bool{}, 0
@@ -59,7 +59,7 @@ func TestFreePort(t *testing.T) {
 			taken++
 		}
 	}
-	if taken > 2 { // other programs may have taken some meanwhile
+	if taken > 2 { // other programs may have taken some ports in the meantime
 		t.Errorf("%d of 50 ports were taken", taken)
 	}
 	if len(seen) < 10 {
@@ -67,7 +67,7 @@ func TestFreePort(t *testing.T) {
 	}
 }
 
-// The holder is this test.
+// This test holds the port.
 func TestPortHolder(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -12,19 +12,19 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is the start time in clock ticks since boot.
+	// start is the time of the start in clock ticks since boot.
 	start uint64
-	// ticks is CPU time, and memory resident bytes.
+	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// Zombies are not alive, because their parent may never reap them.
+// alive reports whether the process is running. Zombies do not count, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// The name in parentheses may contain any character. Missing fields are 0.
+// parseStat parses /proc/PID/stat. The name in parentheses may contain any character. Missing fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -85,14 +85,15 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc uses the same process numbers as system calls. In a container, /proc may belong to
-// another namespace.
+// seesItself reports whether /proc uses the same process IDs as system calls. In a container, /proc may belong to
+// another PID namespace.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descent returns the leader, members of its process group, marked processes, and all their children.
+// descent returns the leader, the members of its process group, the marked processes, and the descendants of all of
+// these.
 func descent(all []process, leader int, marked func(process) bool) []process {
 	in := map[int]bool{leader: true}
 	for _, p := range all {
@@ -119,15 +120,16 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// In a container even root may lack the permission to read another user's environment.
+// environAsOwner reads a process's environment as the user who owns the process. In a container, even root may not be
+// allowed to read it otherwise.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
 	return env
 }
 
-// asOwner calls look with the /proc folder of another user's process. During the call it changes this thread's file
-// access rights to that user's. It does nothing for root's processes or without permission.
+// asOwner calls look with the /proc directory of another user's process, while this thread accesses files as that
+// user. It does nothing for root's processes or without permission to switch.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

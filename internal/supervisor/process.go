@@ -9,40 +9,41 @@ import (
 
 // Process is a program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name is unique, 1 to 64 of A-Z a-z 0-9 _ and -.
+	// Name identifies the process. It is unique and consists of 1 to 64 of A-Z a-z 0-9 _ and -.
 	Name string
-	// Shell is a line for /bin/sh -c. A simple command replaces the shell, so that it gets the signals and its exit
-	// status is used.
+	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program
+	// and its exit status is reported.
 	Shell string
-	// Argv is run without a shell. A name without a slash is looked up in the PATH of Env; another relative path is
-	// relative to Dir.
+	// Argv is a program and its arguments, run without a shell. A program name without a slash is looked up in the
+	// PATH of Env; other relative paths are relative to Dir.
 	Argv []string
 	Dir  string
 	// Env is the complete environment as NAME=value.
 	Env []string
-	// Detached is true if descendants outside the process group may outlive tendril, as services of the machine. It
-	// applies to a [Runner] only.
+	// Detached is true if descendants outside the process group may outlive tendril, for example as system services.
+	// Only a [Runner] supports it.
 	Detached bool
-	// MayFinish is true if an exit with status 0 is not a failure and needs no restart.
+	// MayFinish is true if the process may exit with status 0 without being restarted.
 	MayFinish bool
-	// Port must be free before every start. 0 means not a server.
+	// Port is the port of a server, which must be free before each start; 0 means that the process is not a server.
 	Port int
-	// AnyListener lets another program serve Port, such as a container engine's proxy. Otherwise the process is not
-	// ready while such a program listens there.
+	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, the
+	// process is not ready while a different program listens there.
 	AnyListener bool
-	// User is a name or number, optionally with a group after a colon ("nobody", "1000:1000"). The user's
-	// supplementary groups apply unless a group is named. HOME, USER and LOGNAME override Env. "" is tendril's own
-	// user; others require root.
+	// User is the user to run as: a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000").
+	// The user's supplementary groups apply unless a group is given. HOME, USER and LOGNAME override Env. "" means
+	// tendril's own user; other users require root.
 	User string
-	// Limits have names from /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the system's
-	// unit, "unlimited", or two of these as "soft:hard". Limits apply from the first instruction. Linux only; they
-	// require /bin/sh.
+	// Limits are resource limits by their names in /etc/security/limits.conf ("nofile", "core", ...). A value is a
+	// number in the resource's unit, "unlimited", or two of these as "soft:hard". Limits apply from the program's
+	// first instruction. They are supported on Linux only, and require /bin/sh.
 	Limits map[string]string
-	// OneOutput passes on stderr as stdout, in the order written.
+	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool
-	// OutputWait is how long descendants may keep the output open after an exit; 0 means 500 ms.
+	// OutputWait is how long descendants may keep the output open after the process has exited; 0 means 500 ms.
 	OutputWait time.Duration
-	// The zero Check is a TCP connection to Port, or ready at once if Port is 0.
+	// Check determines when the process is ready. The zero value checks for a TCP connection to Port; if Port is 0
+	// too, the process is ready immediately.
 	Check Check
 }
 
@@ -87,7 +88,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// Errors never contain a value, which may be secret.
+// validateEnv checks the environment. Its errors do not contain values, which may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// processLoop keeps one process running. A second goroutine checks readiness.
+// processLoop keeps a process running, with a second goroutine for readiness checks.
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// sys and out are set by Start; out may be nil.
+	// sys and out are set by Supervisor.Start; out may be nil.
 	sys *system
 	out *output
-	// The process gets TERM when stop is done, and KILL when kill is done.
+	// stop makes the loop send SIGTERM to the process when it is done, and kill SIGKILL.
 	stop, kill context.Context
 	first      chan error // receives the result of the first start
-	// asked receives restart requests, see [Supervisor.Restart].
+	// asked receives requests of [Supervisor.Restart].
 	asked chan chan<- error
-	gate  func() // makes the supervisor update its gate
+	gate  func() // updates the supervisor's gate
 
-	// These fields belong to the loop. onTrial is true during an attempt to revive the process. restart receives the
-	// result of the next start, if it was requested.
+	// The following fields belong to the loop's goroutine. onTrial is true during an attempt to revive the process.
+	// restart receives the result of the next start if that was requested.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
-	asks     int // requested starts
+	asks     int // number of requested starts
 
 	mu     sync.Mutex
 	status Status
 }
 
-// system is replaced in tests.
+// system holds the functions that tests replace.
 type system struct {
 	start  func(*Process, *output) (*child, error)
 	probe  func(context.Context, Check) error
@@ -42,7 +42,7 @@ type system struct {
 	close  func()
 }
 
-// run restarts the process until stop. It gives up if the first start fails.
+// run starts the process and restarts it until stop is done. It returns if the first start fails.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -80,7 +80,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer also forgets earlier failures.
+// answer sends the result of a start to its requester, and forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -88,7 +88,8 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// requestRestart returns the result of the start. over is closed when the loop has ended.
+// requestRestart asks the loop for a restart and returns the result of the start. over is closed when the loop has
+// ended.
 func (l *processLoop) requestRestart(ctx context.Context, over <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
@@ -125,7 +126,7 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch waits for the end of a run and cleans up after it.
+// watch waits until the process has exited, cleans up and returns the exit.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
@@ -167,13 +168,15 @@ func (l *processLoop) watch(c *child) Exit {
 }
 
 const (
-	// survivorInterval is the interval of checks for remaining descendants.
+	// survivorInterval is how often to check for remaining descendants.
 	survivorInterval = 50 * time.Millisecond
-	// killWait is the time to wait after KILL. The kernel needs a moment, or forever if a disk hangs.
+	// killWait is how long to wait after SIGKILL. The kernel needs a moment to end a process, and cannot end it while
+	// a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// SIGCONT lets a stopped process handle SIGTERM.
+// terminate sends SIGTERM, and SIGCONT so that a suspended process can handle it. It returns a channel that fires
+// when the process should be killed.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -181,7 +184,7 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// awaitEnd reports whether the group had to be killed.
+// awaitEnd waits until the process has exited and reports whether it had to be killed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -195,7 +198,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// stopDescendants stops the remaining descendants. If they were already asked to exit, they have until killAt.
+// stopDescendants stops the remaining descendants. If they have already received SIGTERM, they have until killAt.
 func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
@@ -227,7 +230,7 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// follow waits for the next run and returns false if stop came first.
+// follow waits until the next run is due. It returns false if stop is done first.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -262,8 +265,8 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	return l.await(time.After(event.Delay))
 }
 
-// afterFailure takes the previous failures, oldest first, and a random number in [0, 1). It returns the failures to
-// remember and the pause before the restart, or giveUp.
+// afterFailure decides what follows a failure, given the previous failures, oldest first, and a random number in [0,
+// 1). It returns the failures to keep and the delay before the restart, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -272,14 +275,14 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// Further failures must not grow the list, because attempts may go on forever.
+		// The list must not grow with each attempt, because attempts may continue indefinitely.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// The second half is random, so that machines that failed together do not restart together.
+	// Half of the delay is random, so that machines that failed together do not restart together.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
@@ -290,7 +293,8 @@ func (l *processLoop) pause(event Restarting) bool {
 	return l.await(time.After(event.Delay))
 }
 
-// await waits for start or a restart request, which it keeps in l.restart. It returns false if stop came first.
+// await waits until start fires or a restart is requested, and stores the request in l.restart. It returns false if
+// stop is done first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:
@@ -316,7 +320,7 @@ func (l *processLoop) enter(state State, change func(*Status)) {
 func (l *processLoop) snapshot() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status // LastExit is replaced, never modified
+	return l.status // safe to copy, because LastExit is replaced and never modified
 }
 
 func call[E any](f func(E), event E) {

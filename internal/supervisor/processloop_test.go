@@ -13,7 +13,7 @@ import (
 
 func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
 
-// wantTranscript compares the transcript with lines of "TIME EVENT".
+// wantTranscript compares the transcript with want, whose lines are "TIME EVENT".
 func (m *machine) wantTranscript(want string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -94,7 +94,7 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 	})
 }
 
-// A shell exits on TERM at once, but its child gets the whole grace period.
+// A shell exits immediately on SIGTERM, but its child has the whole grace period.
 func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never, others: 2990 * time.Millisecond})
@@ -288,7 +288,7 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
-	// After a successful start, 127 is a status like any other.
+	// After a first successful start, status 127 is an ordinary failure.
 	t.Run("later", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
@@ -350,7 +350,7 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 	})
 }
 
-// A delivery that waits for the exit of the process must not wait for its descendants.
+// A delivery that waits for the process to exit must not wait for its descendants too.
 func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
@@ -389,7 +389,7 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	})
 }
 
-// A failed start is cleaned up like a stop, and Hurry shortens both.
+// Undoing a failed start takes the same steps as a stop, and Hurry shortens both.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,

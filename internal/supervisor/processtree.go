@@ -16,30 +16,32 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// waitDelay is how long descendants may keep a dead process's output open.
+// waitDelay is how long descendants may keep the output open after the process has exited.
 const waitDelay = 500 * time.Millisecond
 
-// child is a started process with its descendants.
+// child is a started process and its descendants.
 type child struct {
 	pid int
-	// exited is closed when the process has exited; descendants may still run.
+	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether another program certainly listens on a port, and its name if known. May be nil.
+	// foreignListener reports whether it is certain that a different program listens on the port, and returns its
+	// name if known. May be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the ports on which this run listens, in order. May be nil.
+	// ports returns the ports on which this run listens, in ascending order. May be nil.
 	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 }
 
-// An emptier reports whether no member except the leader is alive.
+// An emptier reports whether no process except the leader is alive.
 type emptier interface{ empty() bool }
 
-// group is a process with its descendants. The leader is not reaped before reap, so its number is not reused.
+// group is a process and its descendants. The leader remains a zombie until reap is called, so that its process ID is
+// not reused.
 type group interface {
 	signal(sig syscall.Signal)
-	// empty must be called only after the leader exited.
+	// empty must not be called before the leader has exited.
 	emptier
 	reap() Exit
 }
@@ -47,21 +49,21 @@ type group interface {
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// cgroups is the parent for control groups; may be zero.
+	// cgroups is the parent directory of control groups; may be zero.
 	cgroups cgroupFolder
-	reaper  *reaper // nil unless tendril is process 1
+	reaper  *reaper // nil unless tendril has process ID 1
 }
 
 func newHost() *host {
 	keepInheritedFiles()
 	h := &host{cgroups: findCgroups()}
-	if os.Getpid() == 1 { // as in a container
+	if os.Getpid() == 1 { // true in a container
 		h.reaper = newReaper()
 	}
 	return h
 }
 
-// Go marks its own files as close-on-exec, but not inherited ones.
+// keepInheritedFiles marks inherited files as close-on-exec. Go does so only for files that it opens itself.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -104,26 +106,26 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of one run through a control group or a mark in the environment. If neither
-// works, it only has the process group.
+// processTree finds all descendants of a run, by a control group or by a mark in their environment. If it has
+// neither, it knows only the process group.
 type processTree struct {
-	// pid is 0 before the start, and noLeader if descendants continue without the leader.
+	// pid is the leader's process ID: 0 before the start, and noLeader once descendants continue without a leader.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
-	// killed is set after all processes got KILL.
+	// killed is set once all processes have been sent SIGKILL.
 	killed atomic.Bool
 
-	// seen holds the living processes found last, in case they erase their environment later.
+	// seen holds the processes found alive by the last search, in case they erase their environment.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
 
-// processID is unique, unlike a process number.
+// processID identifies a process uniquely, although its PID may be reused.
 type processID struct {
 	pid int
-	// start is the start time in clock ticks since boot.
+	// start is the time of the start in clock ticks since boot.
 	start uint64
 }
 
@@ -131,7 +133,7 @@ func newMarkedTree() *processTree {
 	return &processTree{mark: rand.Text(), seen: map[processID]bool{}}
 }
 
-// noLeader is a number that no process or process group has.
+// noLeader is not a valid PID or process group ID.
 const noLeader = -1
 
 func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }
@@ -145,7 +147,7 @@ func (t *processTree) environment() []string {
 	return []string{procgroup.MarkVariable + "=" + t.mark}
 }
 
-// marker is the guard's key to the tree: the folder of the control group, which starts with a slash, or the mark.
+// marker identifies the tree to the guard: the control group's directory, which starts with a slash, or the mark.
 func (t *processTree) marker() string {
 	if t.cgroup != nil {
 		return t.cgroup.folder.folder

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds limits the search for processes started while others are killed.
+// killRounds limits how often a kill searches for processes started in the meantime.
 const killRounds = 50
 
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
@@ -42,11 +42,11 @@ func (t *processTree) members() []process {
 			found = append(found, p)
 		}
 	}
-	t.seen = seen // dead processes never return
+	t.seen = seen // forget processes that have exited
 	return found
 }
 
-// The caller must hold t.mu.
+// isMarked reports whether p has the tree's mark. The caller holds t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -70,7 +70,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isSame guards against reused process numbers.
+// isSame reports whether p still belongs to the tree, because its PID may have been reused.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -79,8 +79,8 @@ func (t *processTree) isSame(p process) bool {
 	return ok && now.id() == p.id()
 }
 
-// signal sends sig to processes outside the process group; the others already have it. KILL is repeated until no new
-// process is found.
+// signal sends sig to the processes outside the process group; the others have already received it. SIGKILL is
+// repeated until no new process is found.
 func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		t.signalEscaped(sig, map[processID]bool{})
@@ -98,8 +98,8 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped signals processes outside the process group that are not in done, adds them, and returns their
-// number.
+// signalEscaped signals the processes outside the process group that are not in done. It adds them to done and
+// returns their number.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -113,7 +113,8 @@ func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool)
 	return n
 }
 
-// signalOne opens a handle before it checks the identity, so that the number cannot be reused in between.
+// signalOne sends a signal to a process. It opens a pidfd before it checks the process's identity, so that the PID
+// cannot be reused in between.
 func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
@@ -124,12 +125,13 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 		}
 	case errors.Is(err, unix.ESRCH):
 	case t.isSame(p):
-		// Without handles, there is a short race.
+		// Without a pidfd, the PID may be reused just before the signal is sent.
 		_ = syscall.Kill(p.pid, sig)
 	}
 }
 
-// empty reports whether no process except the leader is alive. It kills processes that were started during a KILL.
+// empty reports whether no process except the leader is alive. If the tree was killed, it also kills processes
+// started during the kill.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {
@@ -154,7 +156,7 @@ func (t *processTree) empty() bool {
 	return none
 }
 
-// leave lets descendants continue, still guarded, after the leader is reaped. It reports whether there are any.
+// leave lets descendants continue under the guard after the leader is reaped, and reports whether there are any.
 func (g *osGroup) leave() bool {
 	if g.tree.marker() == "" || g.tree.empty() {
 		return false
@@ -171,7 +173,7 @@ func (t *processTree) release() {
 	}
 }
 
-// empty looks for living processes. Signal 0 would also reach the unreaped leader and other zombies.
+// empty searches for living processes. It does not use signal 0, which zombies such as the leader also accept.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
 func newCgroupTree(parent cgroupFolder) *processTree {

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// treeOf returns the tree of the first process that s starts. It must be called before the start.
+// treeOf returns a function that returns the tree of the first process that s starts. It must be called before the
+// start.
 func treeOf(s *Supervisor) (tree func() *processTree) {
 	first := make(chan *processTree, 10)
 	newSystem := s.newSystem
@@ -38,7 +39,7 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 		w := newObserver(t)
 		p := Process{
 			Name: "w", Env: append(childEnv("deaf", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
-			// The last process reports long after the first TERM.
+			// The last process connects long after the first SIGTERM.
 			Shell: `trap '' TERM; i=0; while [ $i -lt 40 ]; do setsid sleep 600 & i=$((i+1)); done; setsid "$SELF" & i=0; while [ $i -lt 400 ]; do setsid sleep 600 & i=$((i+1)); done; wait`,
 		}
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
@@ -53,7 +54,7 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 	})
 }
 
-// A process with a reused number is a foreign process.
+// A process with a reused PID is a different process.
 func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	t.Parallel()
 	second := bystander(t)
@@ -71,7 +72,7 @@ func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	second.answers()
 }
 
-// Kernels before 5.14 have no cgroup.kill: the group is frozen, and its processes are killed one by one.
+// On kernels before 5.14, which have no cgroup.kill, the group is frozen and its processes are killed one by one.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(treeKinds(t), "cgroup") {
@@ -194,15 +195,15 @@ func TestDescent(t *testing.T) {
 	all := []process{
 		{pid: 1, ppid: 0, pgrp: 1, state: 'S'},
 		{pid: 10, ppid: 1, pgrp: 10, state: 'S'},  // the leader
-		{pid: 11, ppid: 10, pgrp: 10, state: 'S'}, // in its group
-		{pid: 12, ppid: 1, pgrp: 10, state: 'S'},  // in its group, an orphan
-		{pid: 13, ppid: 11, pgrp: 13, state: 'S'}, // left the group, parent known
-		{pid: 9, ppid: 13, pgrp: 9, state: 'S'},   // its child, with a lower number
+		{pid: 11, ppid: 10, pgrp: 10, state: 'S'}, // in the leader's group
+		{pid: 12, ppid: 1, pgrp: 10, state: 'S'},  // in the leader's group, but orphaned
+		{pid: 13, ppid: 11, pgrp: 13, state: 'S'}, // in another group, but with a known parent
+		{pid: 9, ppid: 13, pgrp: 9, state: 'S'},   // a child of 13, with a lower PID
 		{pid: 20, ppid: 1, pgrp: 20, state: 'S'},  // marked
-		{pid: 21, ppid: 20, pgrp: 21, state: 'S'}, // its child, unmarked
-		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // a foreign process
+		{pid: 21, ppid: 20, pgrp: 21, state: 'S'}, // an unmarked child of 20
+		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // an unrelated process
 		{pid: 31, ppid: 30, pgrp: 30, state: 'S'},
-		{pid: 40, ppid: 1, pgrp: 40, state: 'Z'}, // a zombie cannot show its mark
+		{pid: 40, ppid: 1, pgrp: 40, state: 'Z'}, // a zombie, whose environment cannot be read
 	}
 	asked := map[int]bool{}
 	var got []int

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// treeKinds returns the available ways to find descendants.
+// treeKinds returns the ways to find descendants that this machine supports.
 func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -23,7 +23,7 @@ func treeKinds(t *testing.T) []string {
 	return []string{"cgroup", "mark"}
 }
 
-// eachTreeKind runs f with a supervisor for each of them.
+// eachTreeKind runs f once for each of the [treeKinds].
 func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
 	t.Helper()
 	for _, kind := range treeKinds(t) {
@@ -46,7 +46,7 @@ func daemoniser(role string, w *observer, daemons ...string) Process {
 	return p
 }
 
-// bystander starts a foreign program with the same name.
+// bystander starts an unrelated process of the same program.
 func bystander(t *testing.T) *reportingChild {
 	t.Helper()
 	w := newObserver(t)
@@ -99,7 +99,7 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	})
 }
 
-// A surviving daemon could hold the port, or work beside its successor.
+// A surviving daemon could hold the port, or run in parallel with its successor.
 func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -109,7 +109,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
-		// It hangs up when it exits, whether or not it reported before.
+		// Its connection closes when it exits, whether or not it sent anything.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
 			g := &reportingChild{t: t, conn: conn}

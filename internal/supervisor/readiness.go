@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// A single failed check may be due to a full backlog.
+	// unhealthyAfter is the number of consecutive failed checks. One alone may be due to a full accept queue.
 	unhealthyAfter = 2
-	// recheckInterval is the interval after a failed check.
+	// recheckInterval is the time until the next check after a failed one.
 	recheckInterval = time.Second
-	// eagerFor is the time after a start with checks at the short interval.
+	// eagerFor is how long after a start checks use the short interval.
 	eagerFor = 10 * time.Second
 )
 
-// readiness is the state of the checks in one run.
+// readiness is the state of a run's checks.
 type readiness struct {
 	ready  bool
 	failed int
-	// since is the time when the process was started or was last ready.
+	// since is when the process was started or was last ready.
 	since time.Time
-	// lateAfter is relative to since.
+	// lateAfter is the time after since at which the next report is due.
 	lateAfter time.Duration
 }
 
 type readyStep struct {
-	// late is true if a report is due.
+	// late is true if the process should be reported as late.
 	changed, late bool
 	// after is the time since the process was started or was last ready.
 	after time.Duration
@@ -70,7 +70,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// stop waits for a running check.
+// beginProbing starts the checks of a run. stop ends them and waits for a check in progress.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -118,7 +118,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe fails if another program certainly answered.
+// probe performs a check. It fails if a different program is certain to have answered.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -145,8 +145,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// If the process was ready, ask first asks the system for a listener, because some servers log every connection
-// without a request.
+// ask performs the check's request. If the process was ready, it first asks the system whether there is a listener,
+// because some servers log connections that send no request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -179,7 +179,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready
 	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 { // it was ready until it exited
+	if changed && !ready && after == 0 { // the process was ready until it exited
 		l.status.LastReady = time.Now()
 	}
 	l.mu.Unlock()

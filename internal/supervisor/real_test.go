@@ -32,7 +32,7 @@ type recorder struct {
 	failed chan *FailedError
 }
 
-// realSupervisor returns a supervisor of real processes and its recorder.
+// realSupervisor returns a supervisor of real processes and a recorder of its events.
 func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, *recorder) {
 	t.Helper()
 	r := &recorder{gate: make(chan Gate, 100), failed: make(chan *FailedError, 10)}
@@ -78,7 +78,7 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// quietPort returns a free port below the range for port 0, so that no other test gets it.
+// quietPort returns a free port outside the ephemeral range, so that no other test gets it.
 func quietPort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -152,7 +152,7 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	}
 }
 
-// No descendant of a crashed leader holds the port.
+// After a leader has crashed, none of its descendants holds the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -173,7 +173,7 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 	}
 }
 
-// The exit is reported while a slow child still lives.
+// The exit is reported while a slow child is still alive.
 func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -201,7 +201,7 @@ func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	}
 }
 
-// A shell exits on TERM at once; the program behind it has the whole grace period.
+// A shell exits immediately on SIGTERM; the program that it started has the whole grace period.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -239,7 +239,7 @@ func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
 	stop(t, s)
 }
 
-// A stopped process handles TERM only after SIGCONT.
+// A suspended process handles SIGTERM only after SIGCONT.
 func TestRealStoppedProcessObeys(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -255,7 +255,7 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 	}
 }
 
-// A program that cannot be found and holds the output open causes no delay.
+// A descendant that cannot be found and holds the output open causes no delay.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -277,7 +277,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	// The test's parent could have left this file open.
+	// Simulates a file that the test's parent left open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {
@@ -294,7 +294,7 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	var out, errs []string
 	for _, line := range r.lines {
 		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
-			continue // no control groups here
+			continue // control groups are not available
 		}
 		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
 			out = append(out, rest)
@@ -379,7 +379,7 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// A foreign listener on the port is reported and not signalled.
+// A foreign listener on the port is reported, but gets no signal.
 func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
 	foreign, err := net.Listen("tcp4", "127.0.0.1:0")

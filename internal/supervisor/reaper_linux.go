@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// reapDelay combines a burst of exits into one scan.
+	// reapDelay is how long to wait for further exits before a scan.
 	reapDelay = 20 * time.Millisecond
-	// reapAgain is the pause after a zombie was left.
+	// reapAgain is the time until the next scan if a zombie could not be reaped.
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans, which the system gives to process 1. It never reaps a child that this program waits for: Go
-// holds a handle (pidfd) on those until then. A nil reaper does nothing.
+// reaper reaps orphans, which the system assigns to process 1. It never reaps a child that this program waits for,
+// because Go holds a pidfd of such children. A nil reaper does nothing.
 type reaper struct {
 	signals chan os.Signal
 	stop    chan struct{}
@@ -35,7 +35,7 @@ func newReaper() *reaper {
 }
 
 func (r *reaper) loop() {
-	next := time.After(0) // orphans from before
+	next := time.After(0) // scan immediately for earlier orphans
 	for {
 		select {
 		case <-r.signals:
@@ -61,7 +61,7 @@ func (r *reaper) close() {
 	reapOrphans()
 }
 
-// reapOrphans reports whether it left any zombie.
+// reapOrphans reaps all orphans that have exited, and reports whether any zombie remains.
 func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false
@@ -79,7 +79,7 @@ func reapOrphans() (left bool) {
 
 	awaited := awaitedChildren()
 	if len(awaited) == 0 {
-		// Without handles, orphans cannot be recognized.
+		// Without pidfds, orphans cannot be distinguished from children.
 		return false
 	}
 
@@ -88,7 +88,7 @@ func reapOrphans() (left bool) {
 			left = true
 			continue
 		}
-		// This fails for children that were waited for in the meantime.
+		// It fails if the child has been reaped in the meantime.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return left

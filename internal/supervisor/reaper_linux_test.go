@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Process 1 reaps orphans, and never takes an exit status from code that waits for it.
+// Process 1 reaps orphans, but never children whose exit status other code waits for.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
 	orphans := "10000"
@@ -70,7 +70,7 @@ func TestOrphansAreTakenIn(t *testing.T) {
 	}
 }
 
-// Children that the program waits for later are not orphans.
+// Children for which the program waits later are not orphans.
 func TestChildrenInWaitAreLeft(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "exit 7")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Runner starts processes, but does not restart or check them. Descendants that outlive a process belong to the
-// runner. It is safe for concurrent use.
+// Runner starts processes without restarting or checking them. It stays responsible for descendants that outlive
+// their process. It is safe for concurrent use.
 type Runner struct {
 	host *host
 	opts Options
@@ -24,8 +24,8 @@ type leftBehind struct {
 	tree  *processTree
 }
 
-// NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. Close the runner when
-// every run is reaped.
+// NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. The caller must close
+// it after reaping every run.
 func NewRunner(opts *Options) (*Runner, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -34,7 +34,7 @@ func NewRunner(opts *Options) (*Runner, error) {
 	return &Runner{host: newHost(), opts: set}, nil
 }
 
-// Validate checks a process, including its program and folder.
+// Validate checks the process, and that its program and directory exist.
 func (p *Process) Validate() error {
 	if err := p.validate(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (p *Process) Validate() error {
 	return err
 }
 
-// Close kills descendants that outlived their processes.
+// Close kills the descendants that have outlived their process.
 func (r *Runner) Close() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -51,7 +51,7 @@ func (r *Runner) Close() {
 	r.host.close()
 }
 
-// Start starts a process as the leader of a new process group. output is like [Options.Output]; may be nil.
+// Start starts a process as the leader of a new process group. output is as in [Options.Output]; may be nil.
 func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Ru
 	return run, nil
 }
 
-// EndLeftBehind stops descendants if owned returns true for the owner passed to [Run.Release]: TERM, then KILL after
-// grace or when hurry is done.
+// EndLeftBehind stops descendants left by [Run.Release] if owned returns true for their owner. It sends SIGTERM, and
+// SIGKILL after grace or when hurry is done.
 func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
 	var ending []leftBehind
 	r.mu.Lock()
@@ -102,7 +102,7 @@ func (r *Runner) forget(l leftBehind) {
 	l.tree.release()
 }
 
-// awaitGone returns false if limit is done first.
+// awaitGone waits until the group is empty. It returns false if limit is done first.
 func awaitGone(limit context.Context, g emptier) bool {
 	for !g.empty() {
 		select {
@@ -114,34 +114,35 @@ func awaitGone(limit context.Context, g emptier) bool {
 	return true
 }
 
-// Run is one run of a process.
+// Run is one execution of a process.
 type Run struct {
 	runner *Runner
 	child  *child
-	out    *output // nil if output is discarded
+	out    *output // nil if the output is discarded
 	began  time.Time
 }
 
-// PID returns the number of the process and of its group.
+// PID returns the process ID, which is also the ID of the process group.
 func (r *Run) PID() int { return r.child.pid }
 
-// Exited is closed when the process has exited. Its number is not reused before [Run.Reap].
+// Exited returns a channel that is closed when the process has exited. The process ID is not reused before
+// [Run.Reap].
 func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 
 // Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the program at the other end of conn, a local IPv4 connection, belongs to the process or its
-// descendants. If open files are hidden, the same user is enough; if nothing is visible, it returns true.
+// Owns reports whether the process or one of its descendants is the peer of conn, a local IPv4 connection. If open
+// files are hidden, a program of the same user is sufficient; if nothing is visible, Owns returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
-// End asks the process and its descendants to exit, and kills them after grace or when hurry is done. It returns when
-// the process has exited; the caller must still reap it.
+// End sends SIGTERM to the process and its descendants, and SIGKILL after grace or when hurry is done. It returns
+// when the process has exited; the caller must still reap it.
 func (r *Run) End(hurry context.Context, grace time.Duration) {
 	limit, cancel := context.WithTimeout(hurry, grace)
 	defer cancel()
 	r.Signal(syscall.SIGTERM)
-	r.Signal(syscall.SIGCONT) // a stopped process could not exit
+	r.Signal(syscall.SIGCONT) // a suspended process could not exit
 	select {
 	case <-r.child.exited:
 	case <-limit.Done():
@@ -152,19 +153,20 @@ func (r *Run) End(hurry context.Context, grace time.Duration) {
 	<-r.child.exited
 }
 
-// Reap kills the rest of the run and returns the exit of the process. It must be called once, after [Run.Exited].
+// Reap kills all remaining processes of the run and returns how the process exited. It must be called exactly once,
+// after [Run.Exited].
 func (r *Run) Reap() Exit {
 	r.Signal(syscall.SIGKILL)
 	return r.reap()
 }
 
-// Release is like Reap, but descendants continue under owner until [Runner.EndLeftBehind].
+// Release is like Reap, but descendants keep running, assigned to owner, until [Runner.EndLeftBehind].
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()
 }
 
-// keep adds a group's remaining descendants, and removes entries that are gone.
+// keep adds a group with remaining descendants, and drops groups that have become empty.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,14 +19,14 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Linux does not bind 127.0.0.1 while another program listens on all addresses.
+// wildcardTaken returns false: Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
 func wildcardTaken(int) bool { return false }
 
 func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns the program that holds a socket; "" if hidden.
+// holderOf returns the program that holds one of the sockets; "" if it is not visible.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -44,14 +44,14 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process outside k certainly listens on port at a loopback address, and its name
-// if visible.
+// foreignListenerOn reports whether it is certain that a process outside k listens on port at a loopback address, and
+// returns its name if visible.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
-	// Sockets that closed in the meantime do not count.
+	// Sockets that have been closed in the meantime do not count.
 	now := listeningSockets(port)
 	for socket := range sockets {
 		if now[socket] {
@@ -61,7 +61,7 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-// listeningPorts returns the loopback ports of k's processes, in order.
+// listeningPorts returns the loopback ports on which k's processes listen, in ascending order.
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
@@ -82,7 +82,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets that the processes hold, and returns the processes with hidden files.
+// removeHeld removes the sockets that the processes hold, and returns the processes whose files are hidden.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -108,7 +108,8 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback takes an address in the format of /proc/net.
+// takesLoopback reports whether a listener on this address accepts loopback connections. The address is in the format
+// of /proc/net.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -119,7 +120,8 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns loopback sockets in the format of the links in /proc/PID/fd.
+// listeningSockets returns the sockets that listen on port and accept loopback connections, named like the links in
+// /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
@@ -138,13 +140,13 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	return links
 }
 
-// tcpSocket is a line of /proc/net/tcp or tcp6, with hexadecimal addresses.
+// tcpSocket is an entry of /proc/net/tcp or tcp6, with hexadecimal addresses.
 type tcpSocket struct {
 	local, remote, state string
 	client               client
 }
 
-// tcpSockets returns the sockets with part in their lines. known is false if the system does not list sockets.
+// tcpSockets returns the sockets whose entries contain part. known is false if the system does not list sockets.
 func tcpSockets(part string) (found []tcpSocket, known bool) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if text, err := os.ReadFile(name); err == nil {
@@ -166,12 +168,12 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client is a socket, usually at the other end of a connection. Inode 0 is a socket that its program has closed.
+// client is a socket, usually the peer of a connection. Its inode is 0 if its program has closed it.
 type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// known is false if the system does not list connections.
+// clientOf returns the peer of conn. known is false if the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -181,7 +183,7 @@ func clientOf(conn net.Conn) (c client, known bool) {
 	if c, ok := askKernel(there, here); ok {
 		return c, true
 	}
-	all, known := tcpSockets(procAddresses(there)[0]) // the longer form ends with it
+	all, known := tcpSockets(procAddresses(there)[0]) // the tcp6 form ends with the same digits
 	return findClient(all, there, here), known
 }
 
@@ -195,8 +197,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel uses sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but works on all
-// kernels and in all containers.
+// askKernel looks up a socket with sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds,
+// but works on all kernels and in all containers.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -224,7 +226,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	m = native.AppendUint32(m, size)
 	m = native.AppendUint16(m, sockDiagByFamily)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
-	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence and port
+	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence number and port ID
 	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
 	m = native.AppendUint32(m, 0xffffffff) // in any state
 	m = network.AppendUint16(m, from.Port())
@@ -234,7 +236,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 		m = append(m, ip[:]...)
 		m = append(m, make([]byte, 12)...)
 	}
-	m = native.AppendUint32(m, 0)                 // any interface
+	m = native.AppendUint32(m, 0)                 // any network interface
 	return native.AppendUint64(m, math.MaxUint64) // no cookie
 }
 
@@ -247,7 +249,7 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// procAddresses formats an IPv4 address like /proc/net/tcp, and like tcp6 for a dual-stack socket.
+// procAddresses returns an IPv4 address in the formats of /proc/net/tcp and, for dual-stack sockets, tcp6.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -255,7 +257,8 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// If open files are hidden, owns compares users; if nothing is visible, it returns true.
+// owns reports whether the tree contains the peer of conn. If open files are hidden, it compares users; if nothing is
+// visible, it returns true.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
@@ -289,8 +292,8 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// Client returns the program at the other end of conn, as "curl (pid 123) of user 1000"; "" if unknown. It searches
-// all processes.
+// Client returns the program at the other end of conn, such as "curl (pid 123) of user 1000"; "" if unknown. It
+// searches all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {

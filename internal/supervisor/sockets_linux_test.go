@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The lines are from a little-endian machine.
+// The entries are from a little-endian machine.
 func TestFindClient(t *testing.T) {
 	t.Parallel()
 	const text = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -35,7 +35,7 @@ func TestFindClient(t *testing.T) {
 	}
 }
 
-// The kernel and /proc agree about clients, also for dual-stack and closed sockets.
+// The kernel and /proc report the same clients, even for dual-stack and closed sockets.
 func TestClientOfAConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

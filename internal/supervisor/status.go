@@ -14,56 +14,56 @@ type State string
 
 // The states of a process.
 const (
-	// Starting: about to run, possibly waiting for its port.
+	// Starting means that the process is about to run, possibly once its port is free.
 	Starting State = "starting"
-	// Running: started. [Status.Ready] reports whether it passed its check.
+	// Running means that the process was started. [Status.Ready] reports whether it has passed its check.
 	Running State = "running"
-	// Waiting: failed, and pausing before its restart.
+	// Waiting means that the process failed and its restart is delayed.
 	Waiting State = "waiting"
-	// Ending: stopping, or exited with running descendants.
+	// Ending means that the process is being stopped, or has exited while descendants still run.
 	Ending State = "stopping"
-	// Stopped: not started, or stopped by the supervisor.
+	// Stopped means that the process was not started, or was stopped by the supervisor.
 	Stopped State = "stopped"
-	// Finished: exited with status 0 and [Process.MayFinish].
+	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
 	Finished State = "finished"
-	// Failed: given up, until the next attempt, if any.
+	// Failed means that the process failed too often and is down until the next attempt to revive it, if any.
 	Failed State = "failed"
 )
 
-// Status is a snapshot of one process.
+// Status is a snapshot of a process's state.
 type Status struct {
 	Name  string
 	State State
-	// Port may be 0.
+	// Port is the port in [Process.Port]; may be 0.
 	Port int
 	// PID is 0 if the process is not running.
 	PID int
-	// Since is the start of State; may be zero.
+	// Since is when the process entered State; may be zero.
 	Since time.Time
-	// Restarts counts the starts after the first, except requested ones.
+	// Restarts is the number of starts after the first, except for requested ones.
 	Restarts int
 	// Ready reports whether the process passed its check. Reason explains why not; may be "".
 	Ready  bool
 	Reason string
-	// LastReady may be zero.
+	// LastReady is when the process was last ready; may be zero.
 	LastReady time.Time
-	// LastExit may be nil.
+	// LastExit is how the process last exited; may be nil.
 	LastExit *Exit
 }
 
-// Exit describes the end of a run.
+// Exit describes how a run ended.
 type Exit struct {
-	// Code is 0 to 255; -1 if a signal ended the process or it never started.
+	// Code is the exit status, 0 to 255; -1 if the process was ended by a signal or could not be started.
 	Code int
 	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
 	Signal string
-	// Missing names a program or file of the command that does not exist; may be "".
+	// Missing is a program or file in the command that does not exist; may be "".
 	Missing string
-	// Daemonized is true if the process exited with status 0 soon after its start and its descendants kept running.
+	// Daemonized is true if the process exited with status 0 soon after its start while its descendants kept running.
 	Daemonized bool
-	// Err is the reason why the process could not be started; may be nil.
+	// Err is why the process could not be started; may be nil.
 	Err error
-	// At is the time of the exit, and Ran the duration of the run.
+	// At is when the process exited, and Ran how long it ran.
 	At  time.Time
 	Ran time.Duration
 }
@@ -91,13 +91,14 @@ func (e Exit) String() string {
 // succeeded reports whether the process exited with status 0.
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// A shell exits with 126 for commands that it cannot execute and 127 for those it cannot find.
+// notRunnable reports whether the command could not be run. A shell exits with status 126 for a command that it
+// cannot execute, and 127 for one that it cannot find.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf converts the result of Wait. If there is a state, the process has exited even if err is set: another program
-// may have kept its output open.
+// exitOf converts the result of Wait. If state is set, the process has exited even if err is set too, because another
+// program may have kept the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {
@@ -116,7 +117,7 @@ func exitOf(state *os.ProcessState, err error) Exit {
 	return e
 }
 
-// FailedError reports that a process failed too often, or that its command cannot be run.
+// FailedError reports that a process failed too often or that its command cannot be run.
 type FailedError struct {
 	Process  string
 	Failures int
@@ -126,7 +127,7 @@ type FailedError struct {
 	RetryAfter time.Duration
 }
 
-// Error returns the process, the count and the last failure.
+// Error names the process, the number of failures and the last failure.
 func (e *FailedError) Error() string {
 	prospect := "is not restarted"
 	if e.RetryAfter > 0 {
@@ -139,5 +140,5 @@ func (e *FailedError) Error() string {
 		e.Process, e.Failures, e.Window, prospect, e.Last, e.Last.Ran.Round(time.Millisecond))
 }
 
-// Unwrap returns the reason why the last start failed; may be nil.
+// Unwrap returns the error of the last start; may be nil.
 func (e *FailedError) Unwrap() error { return e.Last.Err }

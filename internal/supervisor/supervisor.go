@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// sinkPatience is how long a stop waits for a blocked sink.
+// sinkPatience is how long a stop waits while the output callback blocks.
 const sinkPatience = time.Second
 
-// Supervisor keeps a set of processes running. It is started once, stopped once, and safe for concurrent use.
+// Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent
+// use.
 type Supervisor struct {
 	opts      Options
 	loops     []*processLoop
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// done is closed when no process is left.
+	// stop makes the loops send SIGTERM, and kill SIGKILL. done is closed when no process is left.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -33,8 +34,8 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor for procs without starting it. opts may be nil. The error names the invalid process or
-// option.
+// New returns a supervisor for procs, which is not started yet. opts may be nil. The error names the invalid process
+// or option.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -64,8 +65,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start returns once all processes have started; they need not be ready. If one cannot be started, the others are
-// stopped. The error is a [*PortError] if its port is taken. ctx limits the start only.
+// Start starts all processes and returns once they run; they need not be ready. If a process cannot be started, the
+// others are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -118,9 +119,9 @@ func (s *Supervisor) abandon(process string, cause error) error {
 	return errors.Join(cause, s.Stop(ctx))
 }
 
-// Stop stops every process with its descendants: TERM, then KILL after the grace period, or as soon as ctx or
-// [Options.Hurry] is done. It returns an error if a process survives KILL. It may be called repeatedly and
-// concurrently; the first ctx that is done counts.
+// Stop stops every process and its descendants. It sends SIGTERM, and SIGKILL after the grace period or as soon as
+// ctx or [Options.Hurry] is done. It returns an error if a process survives SIGKILL. Stop may be called repeatedly
+// and concurrently; the first ctx to be done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if s.stop.Err() == nil && !s.started {
@@ -132,7 +133,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return nil
-	case <-time.After(s.opts.Grace + killWait): // every process got KILL by then
+	case <-time.After(s.opts.Grace + killWait): // by then, every process has been sent SIGKILL
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}
@@ -155,8 +156,9 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("the processes are being stopped")
 
-// Restart stops a process and immediately starts it again, even if it was waiting or given up. It returns the result
-// of the start; a failed start is retried like after any failure. A requested restart does not count as a failure.
+// Restart stops a process and starts it again immediately, even if it was waiting for a restart or had failed. It
+// returns the result of the start; a failed start is retried as usual. A requested restart does not count as a
+// failure.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
@@ -166,7 +168,7 @@ func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	return fmt.Errorf("process %q not found", process)
 }
 
-// Status returns snapshots in the order of New.
+// Status returns a snapshot of each process, in the order passed to [New].
 func (s *Supervisor) Status() []Status {
 	all := make([]Status, len(s.loops))
 	for i, l := range s.loops {
@@ -188,7 +190,8 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// Holding the lock during the event keeps events in order.
+// updateGate calls the Gate callback if the gate has changed. It holds the lock during the call, so that calls are in
+// order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

@@ -57,12 +57,12 @@ func TestGateFollowsReadiness(t *testing.T) {
 	})
 }
 
-// A crashing helper without a check does not stop the app's work.
+// A helper without a check does not close the gate when it crashes.
 func TestHelpersDoNotCloseTheGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never}, life{lasts: time.Second, exit: Exit{Code: 1}}, life{lasts: never})
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
-		// The first two starts are concurrent; the app must be first.
+		// The first two starts are concurrent; this makes the app the first.
 		both := s.newSystem
 		s.newSystem = func() *system {
 			sys := both()
@@ -128,7 +128,7 @@ func TestTakenPortRefusesTheStart(t *testing.T) {
 	})
 }
 
-// At a restart, a taken port counts as a failure.
+// At a restart, a port that is in use counts as a failure.
 func TestTakenPortAtARestartCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}})
@@ -211,7 +211,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Some servers log each connection without a request, so a listening app gets none.
+// Some servers log connections without a request, so the check does not connect to an app that listens.
 func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The parent-death signal depends on the thread that started the child. That thread lives on, whichever goroutine
-// requests the start.
+// The parent-death signal is sent when the thread that started the child exits. That thread must outlive the
+// goroutine that requested the start.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -38,7 +38,7 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	h.close()
 }
 
-// If the guard was killed first, the kernel's signal still kills direct children.
+// If the guard is killed first, the parent-death signal still kills direct children.
 func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -62,7 +62,7 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {
-		// A locked goroutine that returns ends its thread, except for the main thread, which is held here until
+		// A thread ends when its locked goroutine returns, except for the main thread, which is held here until
 		// another thread has ended.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {

@@ -8,13 +8,13 @@ import (
 
 // Usage is the resource usage of a process and its descendants.
 type Usage struct {
-	// Memory is resident memory in bytes. Shared memory counts for each process.
+	// Memory is the resident memory in bytes. Memory shared between processes counts for each of them.
 	Memory int64
-	// CPU is in percent of one processor since the previous reading; 0 at the first reading.
+	// CPU is the CPU time used since the previous reading, as a percentage of one processor; 0 at the first reading.
 	CPU float64
 }
 
-// usageInterval is the minimum time between two readings.
+// usageInterval is the minimum time between readings.
 const usageInterval = 2 * time.Second
 
 // Meter measures usage. The zero value is ready to use. It is safe for concurrent use.
@@ -22,11 +22,11 @@ type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
 	asked   []int
-	ticks   map[processID]uint64 // CPU time of each process at that time
+	ticks   map[processID]uint64 // CPU time of each process at the last reading
 	current map[int]Usage
 }
 
-// Read returns the usage of processes by PID; empty if unknown. Results are cached for two seconds.
+// Read returns the usage of the processes in pids, as far as it is known. Results are cached for two seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

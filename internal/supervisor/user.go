@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// identity is a user; nil is tendril's own.
+// identity is a user to run as; nil means tendril's own user.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
-	// name and home are "" for a user ID without an account.
+	// name and home are "" if the user ID has no account.
 	name, home string
-	// own is true if tendril already runs as that user.
+	// own is true if tendril already runs as this user.
 	own bool
 }
 
@@ -56,7 +56,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User]; tendril's own for "".
+// IDsOf returns the user ID and primary group ID of a [Process.User]. For "", they are tendril's own.
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -72,7 +72,7 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// A named group replaces the supplementary groups.
+// fill sets the IDs from an account. If a group was named, it replaces the supplementary groups.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -108,13 +108,13 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// The system's tables contain numbers only.
+		// The system's user and group databases contain only numbers.
 		return 65534
 	}
 	return uint32(n)
 }
 
-// credential is nil if no switch is necessary.
+// credential returns the credential to switch to; nil if no switch is necessary.
 func (id *identity) credential() *syscall.Credential {
 	if id == nil || id.own && os.Geteuid() != 0 {
 		return nil
@@ -122,7 +122,7 @@ func (id *identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 }
 
-// environment returns the variables that tell programs their user.
+// environment returns the variables that identify the user to programs.
 func (id *identity) environment() []string {
 	if id == nil {
 		return nil
@@ -131,7 +131,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// Whether tendril may switch to the user is only known at startup.
+// validateUser checks the syntax of a user. Whether tendril may switch to the user is only known at startup.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user name cannot contain a NUL byte or a line break")

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Facts are the answers about one version of the app.
+// Facts are the answers of get-config for one version of the app.
 type Facts struct {
-	// Environment includes tendril's own properties. They may be secret.
+	// Environment holds the environment properties, including tendril's own. They may be secret.
 	Environment map[string]string `json:"environment"`
-	// OptionSettings are in force, by namespace and name. They may be secret.
+	// OptionSettings holds the option settings in force, by namespace and name. They may be secret.
 	OptionSettings map[string]map[string]string `json:"optionsettings"`
 	// Container holds paths and names on this machine.
 	Container map[string]any `json:"container"`
-	// Meta has the worker's settings by their aws-sqsd keys in sqsdconfig.
+	// Meta holds the worker's settings under sqsdconfig, by aws-sqsd key.
 	Meta map[string]any `json:"meta"`
-	// PlatformConfig has the objects GeneralConfig and PlatformSpecificConfig.
+	// PlatformConfig holds the objects GeneralConfig and PlatformSpecificConfig.
 	PlatformConfig map[string]map[string]string `json:"platformconfig"`
 }
 
-// The commands of get-config.
+// The get-config commands.
 const (
 	Environment    = "environment"
 	OptionSettings = "optionsettings"
@@ -33,8 +33,8 @@ const (
 	Addons         = "addons"
 )
 
-// Answer returns an object, or the value at a path of names: a key; namespace and option for [OptionSettings]; add-on
-// and key for [Addons]. Empty names are ignored. The error lists the known names.
+// Answer returns a command's object, or the value at a path in it. A path is a key; a namespace and an option for
+// [OptionSettings]; or an add-on and a key for [Addons]. Empty elements are ignored. The error lists the known names.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {
@@ -42,14 +42,14 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	}
 
 	path = slices.DeleteFunc(slices.Clone(path), func(name string) bool { return name == "" })
-	if command == PlatformConfig && len(path) == 1 { // its keys are unique across both objects
+	if command == PlatformConfig && len(path) == 1 { // keys are unique across both objects
 		object = f.constants()
 	}
 
 	for _, name := range path {
 		members, ok := object.(map[string]any)
 		if inner, isAddon := members["env"].(map[string]any); command == Addons && isAddon {
-			members = inner // keys of an add-on are its variables
+			members = inner // the keys of an add-on are its variables
 		}
 		value, found := members[name]
 		if !ok || !found {
@@ -99,7 +99,7 @@ func (f *Facts) constants() map[string]any {
 	return all
 }
 
-// Elastic Beanstalk has one add-on, a database, with properties that start with RDS_.
+// addons returns Elastic Beanstalk's only add-on, a database, whose properties start with RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -117,14 +117,14 @@ func unknown(command, name string, members map[string]any) error {
 		strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 }
 
-// Format returns a string unchanged, and other values as JSON on one line.
+// Format returns a string unchanged, and any other value as JSON on one line.
 func Format(answer any) (string, error) {
 	if text, ok := answer.(string); ok {
 		return text, nil
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // scripts parse the text with sed
+	enc.SetEscapeHTML(false) // scripts process the output with sed
 	err := enc.Encode(answer)
 	return strings.TrimSuffix(out.String(), "\n"), err
 }

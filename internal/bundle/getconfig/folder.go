@@ -14,35 +14,35 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// FileVariable is the environment variable with the path of a process's facts.
+// FileVariable is the environment variable that holds the path of a process's facts.
 const FileVariable = "TENDRIL_GET_CONFIG"
 
 const (
-	folderName  = "get-config" // in the data directory
+	folderName  = "get-config" // folder in the data directory
 	programName = "get-config"
-	currentName = "current"    // link to the serving version
-	ownerFile   = "facts.json" // for tendril's user
-	appFile     = "app.json"   // for the app's user, if different
-	// defaultPath is the search path if PATH is not set.
+	currentName = "current"    // link to the facts of the serving version
+	ownerFile   = "facts.json" // readable by tendril's user
+	appFile     = "app.json"   // readable by the app's user, if that is another one
+	// defaultPath is the search path if PATH is unset.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Folder holds an environment's facts and the link to the command. The zero value has no facts. Publish, Serve and
-// Remove must not be called concurrently.
+// Folder holds an environment's facts and a link to the get-config command. The zero value has no facts. Publish,
+// Serve and Remove must not be called concurrently.
 type Folder struct {
 	path  string
-	uid   int      // the app's user if different, else -1
-	claim *os.File // of a temporary folder, else nil
+	uid   int      // user ID of the app; -1 if it runs as tendril's user
+	claim *os.File // lock of a temporary folder, else nil
 }
 
-// Create creates the folder in the data directory, or a temporary one if dataDir is "". program is the target of the
-// get-config link. uid and gid belong to the app's user; -1 if it is tendril's user.
+// Create creates the folder in the data directory, or as a temporary folder if dataDir is "". The get-config link
+// points to program. uid and gid are those of the app's user; -1 if the app runs as tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
 		f.path, f.claim, err = makeTemp()
 	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
-		if err = os.RemoveAll(f.path); err == nil { // left by a killed environment
+		if err = os.RemoveAll(f.path); err == nil { // removes the folder that a killed environment left
 			err = os.Mkdir(f.path, 0o700)
 		}
 	}
@@ -62,7 +62,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		err = datadir.LetThrough(dataDir, gid)
 	}
 
-	// Other users may pass, but they can only reach the command and cannot read any file.
+	// Other users can pass through the folder to the command, but cannot read any file.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
 
@@ -70,7 +70,7 @@ func (f *Folder) bin() string { return filepath.Join(f.path, "bin") }
 
 func (f *Folder) version(number int) string { return filepath.Join(f.path, fmt.Sprint("v", number)) }
 
-// Publish writes or replaces the facts of a version.
+// Publish writes the facts of a version, replacing earlier ones.
 func (f *Folder) Publish(number int, facts *Facts) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -93,10 +93,10 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	return nil
 }
 
-// publishForApp writes a copy for the app's user. Root never reads it, because that user could change it.
+// publishForApp writes a copy for the app's user. Root never reads the copy, because that user could change it.
 func (f *Folder) publishForApp(dir string, text []byte) error {
 	copied := filepath.Join(dir, appFile)
-	if err := os.Chmod(dir, 0o711); err != nil { // regardless of the umask
+	if err := os.Chmod(dir, 0o711); err != nil { // sets the mode regardless of the umask
 		return err
 	}
 	if err := datadir.Replace(copied, text, 0o600); err != nil {
@@ -105,7 +105,7 @@ func (f *Folder) publishForApp(dir string, text []byte) error {
 	return os.Lchown(copied, f.uid, -1)
 }
 
-// Serve makes a version's facts the default.
+// Serve makes a version's facts the ones that [Open] reads by default.
 func (f *Folder) Serve(number int) error {
 	current := filepath.Join(f.path, currentName)
 	fresh := current + ".new"
@@ -113,10 +113,10 @@ func (f *Folder) Serve(number int) error {
 	return cmp.Or(err, os.Rename(fresh, current))
 }
 
-// Remove removes the facts of a version.
+// Remove deletes the facts of a version.
 func (f *Folder) Remove(number int) error { return os.RemoveAll(f.version(number)) }
 
-// Close removes the folder.
+// Close deletes the folder.
 func (f *Folder) Close() error {
 	err := os.RemoveAll(f.path)
 	if f.claim != nil {
@@ -125,8 +125,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ returns a copy of env with the variables to find get-config and a version's facts. asApp is true for a
-// process of the app's user.
+// Environ returns a copy of env, with the variables by which a process finds get-config and a version's facts. asApp
+// is true for processes of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {
@@ -145,15 +145,15 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the facts in file, or the serving version's facts in the data directory if file is "". The error wraps
-// fs.ErrNotExist if there are none.
+// Open reads the facts in file or, if file is "", the serving version's facts in the data directory. The error wraps
+// [fs.ErrNotExist] if there are none.
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)
 	}
 
 	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) { // the process outlived its version
+	if errors.Is(err, fs.ErrNotExist) { // the process may have outlived its version
 		folder, name := filepath.Dir(filepath.Dir(file)), filepath.Base(file)
 		text, err = os.ReadFile(filepath.Join(folder, currentName, name))
 	}

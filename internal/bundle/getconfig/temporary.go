@@ -11,7 +11,7 @@ import (
 
 const tempPrefix = "tendril-" + folderName + "-"
 
-// The claim is nil if the file system does not support locks.
+// makeTemp creates and locks a temporary folder. The claim is nil if the file system does not support locks.
 func makeTemp() (path string, claim *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
@@ -24,7 +24,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 		}
 
 		removeErr := os.RemoveAll(path)
-		// Another starting tendril may have taken the new folder for a leftover.
+		// Another process that is starting may have removed the new folder as a leftover.
 		taken := errors.Is(err, errNotOurs) || errors.Is(err, fs.ErrNotExist)
 		if removeErr != nil || !taken {
 			return "", nil, errors.Join(err, removeErr)
@@ -32,7 +32,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes temporary folders of this user's killed processes.
+// removeLeftovers removes temporary folders that this user's killed processes left.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -53,7 +53,7 @@ var (
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// claimFolder locks this user's folder until the file is closed or the process exits.
+// claimFolder locks a folder of this user until the file is closed or the process exits.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwn also checks that the folder was not removed before it was locked.
+// checkOwn checks that the folder belongs to this user and was not removed before it was locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

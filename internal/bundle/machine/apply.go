@@ -11,9 +11,9 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run returns the standard output. The error describes an exit status other than 0.
+	// Run runs a program and returns its standard output. It returns an error if the exit status is not 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
-	// Has reports whether a program exists, by name or path.
+	// Has reports whether a program exists, given its name or path.
 	Has(program string) bool
 }
 
@@ -21,9 +21,9 @@ type System interface {
 type Call struct {
 	Argv  []string
 	Shell string
-	// Dir may be "" for the root.
+	// Dir is the working directory; "" means the root directory.
 	Dir string
-	// Env is the whole environment if HasEnv is true; otherwise it overrides the deployment's.
+	// Env is the complete environment if HasEnv is true; otherwise it is added to the deployment's.
 	Env    []string
 	HasEnv bool
 	// Quiet is true for queries, which are not logged.
@@ -37,7 +37,7 @@ type Outcome string
 const (
 	Changed   Outcome = "changed"
 	unchanged Outcome = "unchanged"
-	skipped   Outcome = "skipped" // the command's test failed
+	skipped   Outcome = "skipped" // the command's test did not succeed
 	ignored   Outcome = "failed, its errors are ignored"
 )
 
@@ -48,16 +48,16 @@ func changedIf(is bool) Outcome {
 	return unchanged
 }
 
-// Applier applies the steps of one bundle. It is not safe for concurrent use.
+// Applier applies the machine steps of a bundle. It is not safe for concurrent use.
 type Applier struct {
 	system   System
-	changed  []string // titles of steps
-	written  []string // paths with their own step, which sets their permissions
-	updated  bool     // apt's lists are up to date
-	reloaded bool     // systemd has read new units
+	changed  []string // titles of the steps that changed something
+	written  []string // paths that have their own step, which sets their permissions
+	updated  bool     // apt's package lists are up to date
+	reloaded bool     // systemd has reloaded its units
 }
 
-// NewApplier returns an applier for the steps of one bundle.
+// NewApplier returns an [Applier] for the steps of one bundle.
 func NewApplier(system System, steps []Step) *Applier {
 	a := &Applier{system: system}
 	for i := range steps {
@@ -68,7 +68,7 @@ func NewApplier(system System, steps []Step) *Applier {
 	return a
 }
 
-// Apply applies one step. The error names the failed action.
+// Apply applies a step. The error says which action failed.
 func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	outcome, err := s.apply(ctx, a)
 	if err == nil && outcome != unchanged && outcome != skipped {
@@ -84,13 +84,13 @@ func (a *Applier) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// ok is false if the exit status is not 0.
+// query runs a program that changes nothing. ok is false if the exit status is not 0.
 func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok bool) {
 	output, err := a.system.Run(ctx, &Call{Argv: argv, Quiet: true})
 	return strings.TrimSpace(output), err == nil
 }
 
-// Like in cfn-init, a command's own variables replace the environment.
+// command runs a command. As in cfn-init, its own variables replace the environment.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -121,7 +121,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, g.Name)...)
 }
 
-// user creates a system user without a login, like cfn-init.
+// user creates a system user that cannot log in, as cfn-init does.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if is := field(entry, 2); u.UID != "" && u.UID != is {
@@ -141,7 +141,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-// join adds an existing user to missing groups.
+// join adds an existing user to those of its groups that it is not in.
 func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {

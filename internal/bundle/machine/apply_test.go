@@ -13,11 +13,11 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeSystem answers queries from a table and records the programs run.
+// fakeSystem answers queries from a table, and records the programs that are run.
 type fakeSystem struct {
 	has     []string
-	answers map[string]string // by command line; other queries fail
-	fails   string            // failing command line
+	answers map[string]string // keyed by command line; other queries fail
+	fails   string            // command line that fails
 	did     []string
 }
 
@@ -90,7 +90,7 @@ func TestSectionsAreAppliedInTheOrderOfCfnInit(t *testing.T) {
 	}
 }
 
-// Existing items are kept; differences are fixed, or are errors.
+// Existing items are kept. Differences are corrected, or cause an error.
 func TestStepsDoWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -190,7 +190,7 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-// A running service is restarted only if one of its dependencies changed.
+// A running service is restarted only if one of its RestartFor steps changed something.
 func TestServicesAreRestartedForWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// newMode is the default mode of a file, and newFolder the mode of its parent folders.
+// newMode is the default mode of a new file, and newFolder that of its parent folders.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755
@@ -77,13 +77,13 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// An ID of -1 keeps the current one.
+// attributes holds the mode and owner to set. An ID of -1 leaves the owner or group unchanged.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// attributesOf keeps the current values of attributes that are not given.
+// attributesOf returns the attributes to set, with the current values of those that are not given.
 func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -105,13 +105,13 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 	return want
 }
 
-// set changes attributes only if they differ.
+// set sets the attributes that differ from the current ones.
 func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
 	did, err = a.setOwner(path, is)
 	if err != nil {
 		return did, err
 	}
-	if did || permissions(is.Mode()) != a.mode { // changing the owner clears setuid
+	if did || permissions(is.Mode()) != a.mode { // changing the owner clears the setuid bit
 		return true, os.Chmod(path, a.mode)
 	}
 	return did, nil
@@ -125,7 +125,7 @@ func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) 
 	return true, os.Lchown(path, a.uid, a.gid)
 }
 
-// permissions returns the bits that a configuration file can set.
+// permissions returns the mode bits that a configuration file can set.
 func permissions(mode fs.FileMode) fs.FileMode {
 	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
@@ -140,13 +140,13 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place writes to a temporary file and renames it, so that other programs never see a partial file.
+// place writes a temporary file and renames it, so that other programs never see a partial file.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 
-	// The name is hidden from programs that run all files of a folder.
+	// The leading dot hides the file from programs that run every file in a folder.
 	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	return os.Rename(to.Name(), path)
 }
 
-// keep keeps the previous file with the suffix .bak.
+// keep keeps the existing file under its name with the suffix .bak.
 func keep(path string) error {
 	kept := path + ".bak"
 	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -204,14 +204,14 @@ func sameContent(f, content io.Reader) (bool, error) {
 	}
 }
 
-// notTheEnd removes errors for the end of a file.
+// notTheEnd joins errors, ignoring those for the end of the file.
 func notTheEnd(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	})...)
 }
 
-// link sets the mode of the link's target, like cfn-init, unless that file has its own step.
+// link creates a link and, as cfn-init does, sets the mode of its target, unless that file has its own step.
 func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
@@ -239,13 +239,13 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 	is, err = os.Stat(target)
 	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
-		return changedIf(did), nil // the target may be created later
+		return changedIf(did), nil // the target does not exist yet
 	}
 
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink keeps a copy of a file.
+// replaceByLink replaces a path by a link. It keeps a copy of an existing file.
 func replaceByLink(path, to string) error {
 	is, err := os.Lstat(path)
 	switch {
@@ -291,7 +291,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// number returns the ID of a user or group, given its name or ID; -1 for "".
+// number returns the ID of a user or group, given as a name or ID; -1 for "".
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

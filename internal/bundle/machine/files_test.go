@@ -17,7 +17,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// show formats a file or a link with its permissions; "" if it does not exist.
+// show describes a file or a link and its permissions; "" if it does not exist.
 func show(t *testing.T, path string) string {
 	t.Helper()
 	is, err := os.Lstat(path)
@@ -226,7 +226,7 @@ func TestArchivesAreUnpackedBelowTheirFolder(t *testing.T) {
 	}
 }
 
-// Existing links out of the folder are not followed.
+// Existing links that lead outside the folder are not followed.
 func TestArchivesDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

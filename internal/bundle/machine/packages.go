@@ -23,7 +23,7 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	return changedIf(did), nil
 }
 
-// installOne accepts any installed version if version is "".
+// installOne installs a package. If version is "", any installed version is sufficient.
 func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
 	switch p.Manager {
 	case "rpm":
@@ -64,7 +64,7 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 	return false, fmt.Errorf("no package manager %s", p.Manager)
 }
 
-// installDebian updates apt's lists before the first installation.
+// installDebian installs a package with apt. It updates apt's package lists once, before the first installation.
 func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
 	found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
 	if is, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == is) {

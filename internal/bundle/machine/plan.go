@@ -8,13 +8,13 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Step is one change of the machine.
+// Step is one change to the machine.
 type Step struct {
-	// Section is the section's key: "packages", "groups" and so on.
+	// Section is the section's key, for example "packages" or "groups".
 	Section string
-	// Name is the entry's key; for packages, with the manager: "yum gcc".
+	// Name is the entry's key; that of a package includes the manager: "yum gcc".
 	Name string
-	// Text describes the desired state; may be "". It omits file contents, which may be secret.
+	// Text describes the desired state; may be "". It omits the contents of files, which may be secret.
 	Text  string
 	Place bundle.Place
 
@@ -24,7 +24,7 @@ type Step struct {
 // Title identifies the step within a bundle.
 func (s *Step) Title() string { return s.Section + " " + s.Name }
 
-// Plan returns the steps of configuration files by name, and of their sections in cfn-init's order.
+// Plan returns all steps: configuration files in name order, and the sections of each in cfn-init's order.
 func Plan(m *bundle.Machine) (steps []Step) {
 	for i := range m.Configs {
 		c := &m.Configs[i]

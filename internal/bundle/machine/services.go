@@ -53,7 +53,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// isUnit reports whether systemd must reload after a step.
+// isUnit reports whether a step may change a systemd unit, so that systemd must reload.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
 type manager struct {
@@ -62,7 +62,8 @@ type manager struct {
 	control                    func(verb string) []string
 }
 
-// systemd also manages sysvinit scripts if it runs the machine.
+// managerOf returns the service manager for a service. If systemd manages the machine, it also manages sysvinit
+// scripts.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -100,7 +101,8 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd is false in containers with systemd's programs only.
+// isSystemd reports whether systemd manages the machine. It is false in containers that merely have systemd's
+// programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

@@ -23,22 +23,22 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Limits of downloads and unpacked archives.
+// Limits for downloads and unpacked archives.
 const (
-	maxDownload     = 1 << 30 // bytes
-	maxUnpacked     = 4 << 30 // bytes of all files of an archive
-	maxEntries      = 200_000 // of an archive
+	maxDownload     = 1 << 30 // in bytes
+	maxUnpacked     = 4 << 30 // total size of an archive's files in bytes
+	maxEntries      = 200_000 // entries in an archive
 	downloadTimeout = 30 * time.Minute
 	maxRedirects    = 5
 )
 
-// Close deletes a downloaded file.
+// download is an opened archive. Close deletes the file if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
 }
 
-// Close closes the file and deletes a downloaded one.
+// Close closes the file, and deletes it if it was downloaded.
 func (d *download) Close() error {
 	err := d.File.Close()
 	if d.temporary {
@@ -75,7 +75,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// shownURL removes the user and the query, which may be secret.
+// shownURL returns a URL without user information and query, which may be secret.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -87,7 +87,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// fetch follows redirects, except from https to http.
+// fetch downloads a URL. It follows redirects, except from https to http.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	answer, err := client.Do(req)
 	if err != nil {
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-			err = wrapped.Err // without the URL
+			err = wrapped.Err // removes the URL from the error
 		}
 		return err
 	}
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// source keeps other files in the folder.
+// source unpacks an archive into a folder. Other files in the folder remain.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -155,15 +155,15 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.did), nil
 }
 
-// unpacking writes below root, which neither names nor links can leave.
+// unpacking writes files below root. Neither names nor links can lead outside.
 type unpacking struct {
 	root    *os.Root
-	left    int64 // bytes
+	left    int64 // in bytes
 	entries int
 	did     bool
 }
 
-// unpack detects the type by the first bytes.
+// unpack unpacks an archive. It detects the format by the first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -206,7 +206,7 @@ func (u *unpacking) tar(from io.Reader) error {
 		switch h.Typeflag {
 		case tar.TypeDir, tar.TypeReg, tar.TypeSymlink:
 		default:
-			continue // comments, devices and hard links
+			continue // skip comments, devices and hard links
 		}
 
 		if err := u.entry(h.Name, info.Mode(), h.Linkname, func() (io.ReadCloser, error) {
@@ -251,7 +251,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// The root refuses paths outside the folder.
+// entry unpacks one entry. os.Root rejects paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	if u.entries++; u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
@@ -282,7 +282,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// link refuses links out of the folder.
+// link creates a link. It rejects links that lead outside the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q leads out of the folder", name)
@@ -297,7 +297,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file writes to a temporary file and renames it, unless an identical file exists.
+// file writes a temporary file and renames it. An identical existing file is left unchanged.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

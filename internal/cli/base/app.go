@@ -17,7 +17,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// OneApp accepts at most one folder or archive, and a command after --.
+// OneApp accepts at most one folder or archive, optionally followed by -- and a command.
 func OneApp(cmd *cobra.Command, args []string) error {
 	dirs, dash := len(args), cmd.ArgsLenAtDash()
 	if dash >= 0 {
@@ -32,8 +32,8 @@ func OneApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// PrepareApp reads the arguments and settings and opens the app's folder. 'tendril up' calls it before it starts
-// anything, 'tendril check' to validate.
+// PrepareApp reads the arguments and settings, and opens the app's folder. 'tendril up' calls it before it starts
+// anything, and 'tendril check' to validate.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
@@ -113,8 +113,8 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// withDefault adds the process that Elastic Beanstalk's platform would run without a Procfile, with a notice. It
-// returns b unchanged if there is no default.
+// withDefault adds the process that Elastic Beanstalk's platform would run without a Procfile, and prints a notice.
+// If there is no such default, it returns b.
 func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
@@ -125,8 +125,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts rereads the settings with other ports if the default ones are in use. If this environment is already
-// running, it does nothing, because startup reports that.
+// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the
+// environment is already running, because startup reports that.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -143,7 +143,7 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	return err
 }
 
-// FolderOf returns the absolute path of the folder given to 'tendril up', or of the working folder; "" if unknown.
+// FolderOf returns the absolute path of the folder given to 'tendril up', or of the working directory; "" if unknown.
 func FolderOf(dirs []string) string {
 	path := "."
 	if len(dirs) > 0 {
@@ -158,7 +158,8 @@ func FolderOf(dirs []string) string {
 	return absolute
 }
 
-// CurrentFolder returns the working folder if it is marked as an app's folder and no target or command is given.
+// CurrentFolder returns the working directory if it contains an app and the user named neither a target nor a
+// command.
 func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
@@ -185,7 +186,7 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	return []string{here}, nil
 }
 
-// FoundFolder opens the working folder, which was not named explicitly. It fails if other users can change the code
+// FoundFolder opens the working directory, which the user did not name. It fails if other users can change the code
 // there.
 func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")

@@ -29,14 +29,15 @@ func OpenBundle(dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// IsArchive reports whether path is an archive. If it does not exist, opening it reports that.
+// IsArchive reports whether path is an archive. It returns false if path does not exist; opening it reports the
+// error.
 func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
-// OpenApp opens the app's folder or archive. An archive is unpacked in the data directory, where the newest ones are
-// kept, or removed if it contains no bundle.
+// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory, which keeps the newest
+// ones; an archive without a bundle is removed again.
 func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -61,7 +62,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if b.Archive, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	// A running environment will refuse this one, and may use a previous version.
+	// If an environment is running, it rejects this one and may still use an older version.
 	if _, err := api.ReadInstance(dataDir); errors.Is(err, api.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {
 			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
@@ -71,8 +72,8 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// LookInto opens a folder or archive for inspection. An archive is unpacked until the end of the command, and output
-// refers to it by its own name.
+// LookInto opens a folder or archive for inspection. An archive is unpacked to a temporary folder, but output shows
+// the archive's own name.
 func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)

@@ -29,8 +29,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the selected environment: the named one, else the one of the working folder,
-// else the only one running.
+// DataDir returns the data directory of the selected environment: the one named, else the one in the working
+// directory, else the only one running.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -55,7 +55,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 
 	running := api.Running(api.DataDirectories(state))
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		// Nothing runs, so use the name in the working folder's settings. An invalid folder has none.
+		// No environment is running, so use the name in the settings of the working directory, if they are valid.
 		if b, err := OpenBundle("."); err == nil {
 			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder
@@ -80,7 +80,7 @@ func chooseNamed(name string, dirs []string) (string, error) {
 		names = append(names, found.Environment)
 	}
 
-	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder
+	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last is the state folder itself
 		if filepath.Base(dir) == name {
 			return dir, nil
 		}
@@ -96,9 +96,9 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
-// chooseRunning returns the data directory of the environment named in the settings, running or not; else of the one
-// running from here or the closest parent folder; else of the only one running. If none runs, it returns the
-// settings' directory.
+// chooseRunning returns the data directory of the environment named in the settings, whether it is running or not;
+// else that of the environment running from here or the closest parent folder; else that of the only one running. If
+// none is running, it returns the settings' directory.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
@@ -139,8 +139,8 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// deepestContaining returns the environments running from here or the closest parent folder. Several can run from one
-// folder under different names.
+// deepestContaining returns the environments running from here or from the closest parent folder. There may be
+// several, under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {
@@ -154,7 +154,7 @@ func deepestContaining(here string, running []api.Found) (containing []api.Found
 	return containing
 }
 
-// Within reports whether folder is parent or lies inside it.
+// Within reports whether folder is parent or is inside it.
 func Within(folder, parent string) bool {
 	if folder == "" || parent == "" {
 		return false

@@ -20,8 +20,8 @@ func TestChooseRunning(t *testing.T) {
 		flags   map[string]string
 		here    string
 		running []api.Found
-		want    string // data directory
-		refused string // part of the error
+		want    string // the data directory
+		refused string // substring of the error
 	}{
 		"nothing runs":                    {here: "/srv/apps", want: "/data/settings"},
 		"the only one is found anywhere":  {here: "/tmp", running: []api.Found{orders}, want: "/data/orders"},

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// CLI holds everything one run of the command reads and writes, so that tests can substitute it.
+// CLI holds everything a run of the command reads and writes, so that tests can substitute it.
 type CLI struct {
 	// Name is the name the program was invoked as; "" in tests.
 	Name     string
@@ -27,19 +27,19 @@ type CLI struct {
 	Args     []string // without the program name
 	// Environ is the environment as NAME=value.
 	Environ []string
-	// Tty and TtyIn mean that Out and In are terminals.
+	// Tty is true if Out is a terminal, and TtyIn if In is one.
 	Tty, TtyIn bool
-	// Free replaces default addresses and ports in use, by option, see [environment.Options.FreePorts].
+	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
 	buffers []*lineBuffer
-	// closers are called at the end of the command, last one first.
+	// closers are called in reverse order at the end of the command.
 	closers []func()
 }
 
 // AtEnd registers a function to call at the end of the command.
 func (c *CLI) AtEnd(end func()) { c.closers = append(c.closers, end) }
 
-// End calls the registered functions, last one first.
+// End calls the functions registered with AtEnd, in reverse order.
 func (c *CLI) End() {
 	for _, end := range slices.Backward(c.closers) {
 		end()
@@ -76,8 +76,8 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm allows an irreversible action with yes, or after a person at the terminal types word. With neither it
-// returns a usage error.
+// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Otherwise it returns
+// a usage error.
 func (c *CLI) Confirm(act, word string, yes bool) error {
 	if yes {
 		return nil
@@ -93,10 +93,10 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 	return nil
 }
 
-// Progress returns a progress bar, or a counter if total is negative. It prints nothing if shown is false or standard
-// error is not a terminal.
+// Progress returns a progress bar, or a counter if total is negative. The bar prints nothing if shown is false or
+// standard error is not a terminal.
 func (c *CLI) Progress(total int, what string, shown bool) *progressbar.ProgressBar {
-	w := Behind(c.Err) // it moves the cursor
+	w := Behind(c.Err) // the bar writes control sequences
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
 		w = io.Discard
 	}
@@ -105,8 +105,8 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
-// Buffer decouples output from its reader: printing no longer blocks, and a closed pipe no longer kills the process.
-// Use it for commands with work in flight. Text is written immediately, JSON in batches.
+// Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the
+// process. It is for commands that process messages. Text is written immediately, JSON in batches.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	delay, report := lineBufferDelay, reportJSON
@@ -131,7 +131,7 @@ func (c *CLI) Buffer(text bool) {
 	}
 
 	c.Out = out
-	log.SetOutput(c.Err) // used by net/http
+	log.SetOutput(c.Err) // net/http logs there
 }
 
 // CloseBuffers flushes the buffers, waiting up to lineBufferPatience for readers.
@@ -154,7 +154,7 @@ func (c *CLI) CloseBuffers() {
 	}
 }
 
-// Programs returns standard output for JSON, which is only escaped on a terminal.
+// Programs returns standard output for JSON, which needs escaping only on a terminal.
 func (c *CLI) Programs() io.Writer {
 	if c.Tty {
 		return c.Out
@@ -162,7 +162,8 @@ func (c *CLI) Programs() io.Writer {
 	return Behind(c.Out)
 }
 
-// Agree asks a person at the terminal for confirmation. Without a terminal or yes it returns a usage error.
+// Agree permits an action if yes is true or a person at the terminal confirms it. Without a terminal and without yes,
+// it returns a usage error.
 func (c *CLI) Agree(question string, yes bool) error {
 	if yes {
 		return nil

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// DryRunFlag makes a command print its steps instead of executing them.
+	// DryRunFlag is the flag that makes a command print its steps instead of executing them.
 	DryRunFlag = "dry-run"
 	// Unchanged is the last line of a dry run.
 	Unchanged = "nothing was changed: --dry-run"
@@ -16,8 +16,8 @@ const (
 
 // Plan is a change that is ready to be executed.
 type Plan struct {
-	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It is only called in a dry
-	// run, changes nothing, and fails if Do is known to fail.
+	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It is called only in a dry
+	// run and must not change anything. It returns an error if Do is certain to fail.
 	Would func(context.Context) ([]string, error)
 	Do    func(context.Context) error
 }
@@ -49,7 +49,7 @@ func Changes(c *CLI, cmd *cobra.Command,
 	return cmd
 }
 
-// AddDryRun adds the flag only, for commands that print their own preview.
+// AddDryRun adds the flag --dry-run to a command that prints its own preview.
 func AddDryRun(cmd *cobra.Command) {
 	cmd.Flags().Bool(DryRunFlag, false, "Print the steps without changing anything.")
 }

@@ -38,11 +38,11 @@ type ExitError struct {
 	Hints []string
 }
 
-// errReaderGone ends a command silently, like SIGPIPE.
+// errReaderGone ends a command without a message, as SIGPIPE would.
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
-// WorthSaying removes errReaderGone from an error; it returns nil if nothing is left.
+// WorthSaying returns err without errReaderGone; nil if nothing else remains.
 func WorthSaying(err error) error {
 	var rest []error
 	switch joined, ok := err.(interface{ Unwrap() []error }); {
@@ -62,12 +62,12 @@ func Fail(code int, err error, hints ...string) error {
 	return &ExitError{Code: code, err: err, Hints: hints}
 }
 
-// Error returns the text of the cause, without hints.
+// Error returns the error's text without hints.
 func (e *ExitError) Error() string { return e.err.Error() }
 
 func (e *ExitError) Unwrap() error { return e.err }
 
-// ExitCode returns the exit status for any error; 0 for nil.
+// ExitCode returns the exit status for an error; 0 for nil.
 func ExitCode(err error) int {
 	var coded *ExitError
 	switch {
@@ -98,7 +98,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// ProblemsOf returns the problems in settings or in a file of tasks or alarms; nil for any other error.
+// ProblemsOf returns the problems if err is about settings or a file of tasks or alarms; nil for other errors.
 func ProblemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
@@ -120,7 +120,7 @@ type Notice struct {
 	Hints []string `json:"hints,omitempty"`
 }
 
-// NoticeOf converts a problem, moving advice in its text to the hints.
+// NoticeOf converts a problem. Advice in its text becomes a hint.
 func NoticeOf(p yamlfile.Problem) (n Notice) {
 	text, advice := cutAdvice(p.String())
 	n.Text = text
@@ -166,7 +166,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ") // the format of problems in files
+		hint, indented := strings.CutPrefix(line, "  ") // a hint, as printed by errors about files
 		if indented && len(all) > 0 {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
@@ -189,7 +189,7 @@ func PrintError(w io.Writer, err error) {
 	}
 }
 
-// adviceInText matches the point where an error text continues with advice, as written by other packages.
+// adviceInText matches where an error's text turns into advice. Other packages write such texts.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
@@ -202,7 +202,7 @@ func cutAdvice(text string) (wrong, advice string) {
 	return text[:at[0]], strings.TrimPrefix(text[at[0]+len("; "):], "or ")
 }
 
-// PrintLine prints a line of the program itself, with hints below.
+// PrintLine prints one of tendril's own messages, followed by hints.
 func PrintLine(w io.Writer, line string, hints ...string) {
 	fmt.Fprintf(w, "tendril: %s\n", line)
 	for _, hint := range hints {
@@ -219,7 +219,7 @@ func HintsOf(err error) []string {
 	return nil
 }
 
-// Written converts a write error; if the reader is gone, the result is silent.
+// Written returns the error of a write, or an error without a message if the reader is gone.
 func Written(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return errReaderGone

@@ -21,26 +21,26 @@ import (
 type Format string
 
 const (
-	// AsTable is text for people.
+	// AsTable selects text for human readers.
 	AsTable Format = "table"
-	// AsJSON is the value as JSON.
+	// AsJSON selects JSON.
 	AsJSON Format = "json"
-	// AsYAML is the value as YAML, with the names of the JSON.
+	// AsYAML selects YAML, with the same names as in JSON.
 	AsYAML Format = "yaml"
-	// AsName is one identifier per line.
+	// AsName selects one identifier per line.
 	AsName Format = "name"
 )
 
 // Formats are the values of -o.
 var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
 
-// String returns the flag's text.
+// String returns the flag's value.
 func (f *Format) String() string { return string(*f) }
 
-// Type returns the type of the flag for its help.
+// Type returns the word that stands for the value in the help.
 func (f *Format) Type() string { return "format" }
 
-// Set parses the flag.
+// Set parses the flag's value.
 func (f *Format) Set(text string) error {
 	if !slices.Contains(Formats, text) {
 		return fmt.Errorf("invalid output format %q: use table, json, yaml or name", text)
@@ -70,13 +70,13 @@ func formatOf(cmd *cobra.Command) Format {
 	return AsTable
 }
 
-// view prints values of a type as text and lists the identifiers in them.
+// view prints a value as text and lists the identifiers in it.
 type view[T any] struct {
 	show  func(T) error
 	names func(T) []string
 }
 
-// Print prints v as JSON or YAML, its names, or calls show.
+// Print prints v as JSON or YAML, prints names, or calls show, depending on the format.
 func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	switch f {
 	case AsJSON:
@@ -89,7 +89,7 @@ func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	return show()
 }
 
-// PrintEach prints one value of a series, such as an event: as text, a line of JSON, a YAML document, or its name.
+// PrintEach prints one item of a stream, such as an event: as text, a line of JSON, a YAML document, or a name.
 func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {
 	case AsJSON:
@@ -172,7 +172,7 @@ func PrintLineJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Table is rows of cells; the first row is the heading.
+// Table is a table of cells whose first row is the heading.
 type Table [][]string
 
 // Add appends a row of two cells, unless value is empty.
@@ -263,7 +263,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary prints the number of messages affected, even if an error followed.
+// Summary prints how many messages were processed, even if an error followed.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)
@@ -280,7 +280,7 @@ func AfterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+
 // Stamp formats the time of a log line or event, in UTC.
 func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Moment formats a local time with its age; "" for the zero time.
+// Moment returns a time in the local zone, followed by its age; "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -320,7 +320,7 @@ func PausedText(paused bool, reason string) string {
 	return "PAUSED: " + Plain(reason)
 }
 
-// List describes how values are listed, as table rows and by name.
+// List describes how values are listed: as rows of a table and by name.
 type List[T any] struct {
 	Heading []string
 	Row     func(*T) []string
@@ -329,7 +329,7 @@ type List[T any] struct {
 	Empty string
 }
 
-// View returns a view that prints the list, followed by the output of the below functions.
+// View returns a view that prints the list and then calls the functions in below.
 func (l List[T]) View(c *CLI, below ...func([]T) error) view[[]T] {
 	show := func(all []T) error {
 		if len(all) == 0 && l.Empty != "" {

@@ -14,13 +14,13 @@ import (
 	"tendril/internal/observe/logging"
 )
 
-// OutliveReader makes writes to a closed pipe fail instead of killing the process.
+// OutliveReader makes writes to a closed pipe return an error instead of killing the process.
 func OutliveReader() {
-	// Child processes would inherit an ignored signal.
+	// Do not ignore the signal, because child processes would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Behind returns the writer behind an escaping writer, or w itself.
+// Behind returns the writer that an escaping writer writes to, or w itself if it does not escape.
 func Behind(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To
@@ -58,39 +58,39 @@ const (
 	// lineBufferMost holds some 14,000 lines: over a second at ten thousand lines per second, minutes at default
 	// verbosity.
 	lineBufferMost = 4 << 20
-	// lineBufferPatience limits the wait for readers at exit.
+	// lineBufferPatience limits how long to wait for readers at exit.
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer batches log lines to save system calls and writes them in a goroutine. A line is delayed by at most
-// delay. Write never waits for the reader: beyond lineBufferMost lines are dropped, and once the reader continues, a
-// line reports their number.
+// lineBuffer batches log lines, to save system calls, and writes them in a goroutine. A line waits at most delay.
+// Write never blocks: lines beyond lineBufferMost are dropped, and their number is reported once the reader
+// continues.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
 	report func(w io.Writer, lines int)
 
 	mu      sync.Mutex
-	full    [][]byte // filled portions, older than lines
+	full    [][]byte // full batches, older than lines
 	lines   []byte
 	spare   []byte
-	held    int // total bytes, including the portion being written
-	left    int // dropped lines not reported yet
+	held    int // bytes held, including the batch being written
+	left    int // dropped lines that have not been reported
 	due     bool
 	writing bool
 	timer   *time.Timer
-	closed  chan struct{} // created by Close; closed when everything is written
+	closed  chan struct{} // created by Close, and closed once everything is written
 }
 
 func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {
 	return &lineBuffer{w: w, delay: delay, report: report}
 }
 
-// Write accepts whole lines. It never fails or blocks.
+// Write appends whole lines to the buffer. It never fails or blocks.
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// Once lines are dropped, drop all until write has reported them, to keep the gap in one place.
+	// After the first dropped line, drop all lines until write has reported the gap, so that there is only one gap.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -124,7 +124,7 @@ func (b *lineBuffer) timedFlush() {
 	b.flush(true)
 }
 
-// flush starts writing full portions, or with all also the partial one. The caller holds mu.
+// flush starts writing full batches, and the partial one too if all is true. The caller holds mu.
 func (b *lineBuffer) flush(all bool) {
 	b.due = b.due || all
 	if !b.writing {
@@ -159,7 +159,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next returns the next portion to write, or nil. The caller holds mu.
+// next returns the next batch to write, or nil. The caller holds mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:
@@ -170,7 +170,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// reportLeftOut adds a line about dropped lines. The caller holds mu.
+// reportLeftOut appends a line with the number of dropped lines. The caller holds mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)
@@ -179,7 +179,7 @@ func (b *lineBuffer) reportLeftOut() {
 	b.add(line.Bytes())
 }
 
-// Close flushes the buffer and makes later writes immediate. The returned channel is closed when everything has been
+// Close flushes the buffer; later writes are immediate. The returned channel is closed once everything has been
 // written.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sink is a reader that takes everything. It is safe for concurrent use.
+// sink is a reader that accepts everything. It is safe for concurrent use.
 type sink struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -28,7 +28,7 @@ func (s *sink) Write(lines []byte) (int, error) {
 	return s.out.Write(lines)
 }
 
-// String returns the complete output.
+// String returns everything written so far.
 func (s *sink) String() string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -90,7 +90,7 @@ func (s *stalled) Write(lines []byte) (int, error) {
 	return s.sink.Write(lines)
 }
 
-// Beyond the limit whole lines are dropped, and their position is reported; the others stay in order.
+// Beyond the limit, whole lines are dropped and the gap is reported in its place; the other lines stay in order.
 func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
@@ -106,7 +106,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 			if time.Since(began) != 0 || s.String() != "" {
 				t.Fatal("it waited, or the reader reads")
 			}
-			close(s.reading) // without a further line that would trigger the report
+			close(s.reading) // no further line is needed to trigger the report
 			const kept = lineBufferMost / 100
 			lines := strings.SplitAfter(s.String(), "\n")
 			for i := range kept {
@@ -130,7 +130,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	}
 }
 
-// Also run it with the race detector.
+// This test is most useful with the race detector.
 func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -161,12 +161,12 @@ func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	}
 }
 
-// gone is a disconnected reader.
+// gone is a reader that has closed the pipe.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// Closing writes everything, unless a reader stalls for longer than the limit.
+// Closing a buffer writes everything, unless a reader blocks for longer than the limit.
 func TestEndsDoNotWaitForReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

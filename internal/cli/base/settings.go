@@ -17,26 +17,27 @@ import (
 )
 
 const (
-	// FewSettings is the maximum number of options listed with a command's own flags; more are grouped by topic.
+	// FewSettings is the largest number of options that the help lists with a command's own flags; more options are
+	// grouped by topic.
 	FewSettings = 3
-	// HelpAll is the flag that includes the less common options in the help.
+	// HelpAll is the flag that shows all options in the help.
 	HelpAll = "help-all"
 )
 
-// TextValue is a flag that keeps its text for package config, so that flags, variables and files follow the same
-// rules.
+// TextValue is a flag value that is stored as text, so that package config applies the same rules to flags, variables
+// and files.
 type TextValue struct {
 	kind string
 	text string
 }
 
-// String returns the flag's text.
+// String returns the flag's value.
 func (v *TextValue) String() string { return v.text }
 
 // Set stores the text; package config validates it later.
 func (v *TextValue) Set(s string) error { v.text = s; return nil }
 
-// Type returns the type of the value for the help.
+// Type returns the word that stands for the value in the help.
 func (v *TextValue) Type() string { return v.kind }
 
 // OptionTable returns the option table, computed once.
@@ -78,7 +79,7 @@ func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 	return c.ReadSettings(cmd, b, nil)
 }
 
-// ReadSettings is like LoadSettings with a settings file that may not be on disk yet; nil means the default file.
+// ReadSettings is like LoadSettings, but uses file in place of the settings file on disk; nil means the file on disk.
 func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -114,7 +115,7 @@ func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 	return warnings
 }
 
-// SingleDash converts long flags with a single dash ("-concurrency=5"), as used by Workerless.
+// SingleDash converts long flags with one dash, as in Workerless ("-concurrency=5"), to two dashes.
 func SingleDash(args []string) (fixed []string, noticed bool) {
 	for i, a := range args {
 		if a == "--" {
@@ -135,12 +136,12 @@ func IsFlag(name string) bool {
 	return found && (o.Name == name || slices.Contains(o.Aliases, name))
 }
 
-// OriginOf returns the layer and place that set a value.
+// OriginOf returns the origin of a value.
 func OriginOf(v api.OptionValue) config.Origin {
 	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
 }
 
-// IsSetting reports whether a flag sets an option of the table.
+// IsSetting reports whether a flag sets an option.
 func IsSetting(f *pflag.Flag) bool {
 	_, ok := f.Value.(*TextValue)
 	return ok

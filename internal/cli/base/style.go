@@ -13,16 +13,16 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled returns standard output for coloured text, or nil if colours are off.
+// styled returns a writer to standard output that permits colours; nil if colours are off.
 func styled(c *CLI) io.Writer {
-	// Writers in between, such as renaming, escape everything.
+	// Other writers, such as renaming, escape everything.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
 		return &terminal.Writer{To: w.To, Colors: true}
 	}
 	return nil
 }
 
-// PrintCells prints a line.
+// PrintCells prints cells as one line.
 func PrintCells(c *CLI, l Cells) error {
 	w, color := io.Writer(c.Out), false
 	if s := styled(c); s != nil {
@@ -67,12 +67,13 @@ func printStyled(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// isHeading reports whether a row is a heading. Rows of facts start with a lower-case name.
+// isHeading reports whether a row is a heading. Other first rows start with a lower-case name.
 func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// stateStyle returns the colour of a cell in a state column. Other columns may contain external text.
+// stateStyle returns the colour of a cell in a column of states. Other columns are not coloured, because they may
+// contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
@@ -116,27 +117,27 @@ type Style string
 const (
 	// PlainText is unstyled.
 	PlainText Style = ""
-	// Bold is for names.
+	// Bold is the style of names.
 	Bold Style = "1"
-	// Faint is for headings.
+	// Faint is the style of headings.
 	Faint Style = "2"
-	// Red is for failures.
+	// Red is the colour of failures.
 	Red Style = "31"
-	// Green is for healthy states.
+	// Green is the colour of healthy states.
 	Green Style = "32"
-	// Yellow is for paused or doubtful states.
+	// Yellow is the colour of paused and uncertain states.
 	Yellow Style = "33"
 
 	cyan Style = "36"
 )
 
-// Cell is text in one style.
+// Cell is a text with one style.
 type Cell struct {
 	Text  string
 	Style Style
 }
 
-// Cells is a line of cells.
+// Cells is a line of text in several styles.
 type Cells []Cell
 
 // Render returns the line as terminal output.
@@ -156,7 +157,7 @@ func (l Cells) Render(width int, color bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// CutWidth truncates a text to width columns, ending in … if something was cut.
+// CutWidth truncates text to the given number of columns. Truncated text ends in "…".
 func CutWidth(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text

@@ -19,11 +19,11 @@ type ScreenTerminal struct {
 	once    sync.Once
 }
 
-// Control sequences: alternate screen, hidden cursor, no automatic line breaks.
+// Control sequences: alternate screen, hidden cursor, no automatic line wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-	frameBegin  = "\x1b[?2026h\x1b[H" // synchronized update
+	frameBegin  = "\x1b[?2026h\x1b[H" // begins a synchronized update
 	clearLine   = "\x1b[2K"
 	frameEnd    = "\x1b[?2026l"
 )
@@ -67,14 +67,14 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 		if i > 0 {
 			frame.WriteString("\r\n")
 		}
-		frame.WriteString(clearLine + l) // clearing after a full line would erase its last character
+		frame.WriteString(clearLine + l) // clear first: clearing after a full line would erase its last character
 	}
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())
 	return err
 }
 
-// Named keys; other keys are the character typed.
+// Names of special keys; any other key is the typed character.
 const (
 	KeyUp        = "up"
 	KeyDown      = "down"
@@ -118,8 +118,8 @@ next:
 	return keys
 }
 
-// ReadKeys sends typed keys and closes the channel at the end of the input. It cannot be interrupted: when ctx ends,
-// it returns after the next key.
+// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted: once
+// ctx is done, ReadKeys returns after the next key.
 func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)

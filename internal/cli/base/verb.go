@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// Verb returns the RunE of a command. SIGINT and SIGTERM cancel its context, so that it can release messages. Errors
+// Verb returns a command's RunE. SIGINT and SIGTERM cancel the context of do, so that it can release messages. Errors
 // get an exit status and hints.
 func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -29,8 +29,8 @@ func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
-// Dial returns a client of the selected environment. It is closed at the end of the command, and is read-only in a
-// dry run.
+// Dial returns a client of the selected environment. It is closed when the command ends, and is read-only in a dry
+// run.
 func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Bodies = true // typing a command counts as a request for bodies
+	client.Bodies = true // typing a command is a request to see bodies
 	if IsDryRun(cmd) {
 		client.OnlyRead()
 	}
@@ -48,7 +48,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	return client, nil
 }
 
-// Prints implements a command that prints one value in the format of -o.
+// Prints makes cmd print a value in the format given by -o.
 func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	as view[T]) {
 	f := AddOutput(cmd)
@@ -70,7 +70,7 @@ func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	return f.Print(c, value, names, func() error { return as.show(value) })
 }
 
-// Asks implements a command that prints a value from the running environment.
+// Asks makes cmd print a value from the running environment.
 func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
 	as view[T]) {
 	AddDataDir(cmd)
@@ -83,7 +83,7 @@ func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Clie
 	}, as)
 }
 
-// Family returns a command with subcommands only.
+// Family returns a command that only has subcommands.
 func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -91,7 +91,7 @@ func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// Argument returns the only argument of a command, or "".
+// Argument returns a command's only argument, or "".
 func Argument(args []string) string { return strings.Join(args, "") }
 
 // CheckLimit validates a --limit.
@@ -102,7 +102,7 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// CheckShown validates a --limit against the console's maximum.
+// CheckShown validates a --limit, which the console limits to 1000.
 func CheckShown(limit int) error {
 	if limit < 1 || limit > 1000 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
@@ -110,7 +110,7 @@ func CheckShown(limit int) error {
 	return nil
 }
 
-// Explained adds exit status and hints to errors of the console and of queues.
+// Explained adds an exit status and hints to errors from the console and from queues.
 func Explained(err error) error {
 	var reported *ExitError
 	var said *api.Error
@@ -131,7 +131,7 @@ func Explained(err error) error {
 	return err
 }
 
-// refusedHint returns a hint for a message refused by SQS, or "".
+// refusedHint returns a hint for a message that SQS rejected, or "".
 func refusedHint(code, message string) string {
 	switch {
 	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):

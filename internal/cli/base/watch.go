@@ -87,7 +87,7 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// take returns the lines of one output, including standard error.
+// take runs the command and returns its output, including standard error, as lines.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
 	out, talk := w.cli.Out, w.cli.Err
@@ -99,8 +99,8 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// draw repeats the output in place until a key or signal ends it. After a first success, errors keep the last output
-// on the screen.
+// draw repeats the command and replaces its output on the screen, until a key or a signal ends it. After a first
+// success, errors do not clear the last output.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {
@@ -150,11 +150,11 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string // error of the latest attempt, or ""
+	lost   string // error of the last attempt, or ""
 	scroll int
 }
 
-// visible returns the lines that fit the screen, and a footer with the time and the keys.
+// visible returns the lines that fit on the screen, and a footer with the time and the keys.
 func (f *watchFrame) visible(width, height int) []string {
 	room := max(height-1, 0)
 	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
@@ -172,7 +172,7 @@ func (f *watchFrame) visible(width, height int) []string {
 	return append(shown, CutWidth(Plain(footer), width))
 }
 
-// Scrolled returns the scroll position after a key. The caller limits it to the length of the text.
+// Scrolled returns the scroll position after a key. The caller limits it to the text's length.
 func Scrolled(scroll int, key string, page int) int {
 	switch key {
 	case KeyUp, "k":

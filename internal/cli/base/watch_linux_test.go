@@ -13,7 +13,7 @@ import (
 	"tendril/internal/testing/pseudoterminal"
 )
 
-// Output is replaced in place, errors keep the last one, and the terminal is restored.
+// Output is replaced in place, errors leave the last output on the screen, and the terminal is restored.
 func TestWatchOnATerminal(t *testing.T) {
 	p := pseudoterminal.Open(t)
 	before := p.Modes()
@@ -73,7 +73,7 @@ func TestWatchFrame(t *testing.T) {
 	}
 }
 
-// It stops with its context, even between two outputs.
+// The watch stops when its context is done, even between two outputs.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -78,7 +78,7 @@ still finishes its work.`,
 	})
 }
 
-// readyToDeploy returns the versions of the app. It fails if a deployment could not start now.
+// readyToDeploy returns the app's versions, or an error if no deployment can start now.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.Versions(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacedVersionText returns the end of a plan's sentence that names the live version, or "".
+// replacedVersionText returns the part of a plan's sentence that names the version to be replaced, or "".
 func replacedVersionText(all []api.AppVersion) string {
 	for i := range all {
 		if all[i].State == api.VersionLive {
@@ -102,7 +102,7 @@ func replacedVersionText(all []api.AppVersion) string {
 	return ""
 }
 
-// ownFolder returns the working folder if the environment was started there and it contains a runnable app, or "".
+// ownFolder returns the working directory if the environment was started there and it contains a runnable app, or "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -158,8 +158,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// checkCandidate validates the folder or archive before deployment and returns its absolute path; "" stands for the
-// current version. With appliesMachine, the environment applies the sections that change the machine.
+// checkCandidate validates the folder or archive to deploy and returns its absolute path; "" means the current
+// version. appliesMachine is true if the environment applies the sections that change the machine.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
@@ -214,7 +214,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case o := <-over:
 			return o.result, o.err
 		case <-tick.C:
-			// Ignore errors: the result arrives separately.
+			// Ignore errors; the result of the deployment arrives separately.
 			now, err := client.Status(ctx)
 			if err != nil || now.Deployment == nil || before.Deployment != nil &&
 				now.Deployment.Since.Equal(before.Deployment.Since) {

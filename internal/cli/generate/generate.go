@@ -13,43 +13,43 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Plan describes a deployment.
+// Plan describes an environment for which files are generated.
 type Plan struct {
 	// Name is the environment's name; see [Label] for its characters.
 	Name string
 	// Args are the flags of 'tendril up', as "--name=value".
 	Args []string
-	// Secrets are the names of environment variables with secret settings.
+	// Secrets are the environment variables that contain secret settings.
 	Secrets []string
-	// App means that tendril starts an app, Beside that it delivers to an app started elsewhere. With neither it
-	// delivers to a function.
+	// App is true if tendril starts an app, and Beside if it delivers to an app started separately. If both are
+	// false, it delivers to a function.
 	App, Beside bool
-	// Folder is the app's local folder, or the working folder. Command is the app's program and arguments if given.
-	// AppCommand is the line of its Procfile.
+	// Folder is the app's local folder, or the working directory. Command is the app's program and arguments if given
+	// on the command line. AppCommand is the command line in its Procfile.
 	Folder              string
 	Command             []string
 	AppCommand          string
 	AppPort             int
 	Runtime             Runtime
 	Image, TendrilImage string
-	// Embedded means that queues are embedded. AWS means that the environment uses AWS, in Account and Region.
+	// Embedded is true if queues are embedded. AWS is true if the environment uses AWS, in Account and Region.
 	Embedded, AWS   bool
 	Account, Region string
-	// ShutdownTimeout, AppGrace and AppReadyTimeout are limits of shutdown and startup.
+	// ShutdownTimeout, AppGrace and AppReadyTimeout are the options of these names.
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
 
-// Runtime is the base of an image of the app.
+// Runtime is the base image of an app, with the steps to prepare it.
 type Runtime struct {
 	Image string
 	// Steps are instructions that install dependencies before the app's files are copied.
 	Steps []string
 }
 
-// File is a generated file. Path has a folder if it has a fixed place on the machine.
+// File is a generated file. Path includes a folder if the file belongs at a fixed place on the machine.
 type File struct {
 	Path, Text string
-	// Beside means that it is written to the folder of the first file, unless it exists there, and is not printed.
+	// Beside is true for a file that is not printed, but written next to the first file unless it exists.
 	Beside bool
 }
 
@@ -67,7 +67,7 @@ Dockerfile
 compose.yaml
 `}
 
-// margin is added to the limits of shutdown.
+// margin is added to startup and shutdown limits.
 const margin = 20 * time.Second
 
 // StopDelay returns the time the platform must wait before it kills the process.
@@ -85,7 +85,7 @@ const (
 
 var notInLabel = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// Label converts a name for Kubernetes: at most 50 lower-case letters, digits and dashes.
+// Label converts a name to a Kubernetes name of at most 50 lower-case letters, digits and dashes.
 func Label(name string) string {
 	label := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if label = label[:min(len(label), 50)]; label == "" {
@@ -94,7 +94,7 @@ func Label(name string) string {
 	return strings.TrimRight(label, "-")
 }
 
-// Systemd returns the environment's unit. With split the app gets its own unit.
+// Systemd returns the environment's unit. If split is true, the app gets its own unit.
 func Systemd(p *Plan, split bool) []File {
 	v := newView(p)
 	v.Unit = "tendril-" + p.Name
@@ -134,7 +134,7 @@ func Compose(p *Plan) []File {
 	return p.image(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
 }
 
-// Kubernetes returns the manifest, with tendril as a sidecar of the app or with both in one container.
+// Kubernetes returns a manifest with tendril as a sidecar of the app, or with both in one container.
 func Kubernetes(p *Plan) []File {
 	if p.Beside {
 		return []File{{Path: p.Name + ".yaml", Text: newView(p).render("sidecar.yaml")}}
@@ -165,7 +165,7 @@ func newView(p *Plan) *view {
 	return v
 }
 
-// InHome reports whether ProtectHome would hide the app.
+// InHome reports whether systemd's ProtectHome would hide the app's folder.
 func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
 }
@@ -202,7 +202,7 @@ func (v *view) render(name string) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// unitWord quotes a word for a command line in a systemd unit, where "%" and "$" are special.
+// unitWord quotes a word for a command line in a systemd unit, where "%" and "$" have a special meaning.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// plans returns one environment of each kind.
+// plans returns one plan for each kind of environment.
 func plans() map[string]Plan {
 	app := Plan{Name: "orders", Args: []string{"--name=orders", "--success-codes=200,202", "--http-path=/a b?50%"},
 		App: true, Folder: "/bin", AppCommand: `python3 app.py --greet "$USER"`, AppPort: 5000, Embedded: true, Image: "orders:1",
@@ -30,7 +30,7 @@ func plans() map[string]Plan {
 	return map[string]Plan{"app": app, "command": command, "beside": beside, "function": function}
 }
 
-// systemd-analyze finds no errors and few permissions.
+// systemd-analyze reports no errors and a low exposure level.
 func TestSystemdTakesTheUnits(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "systemd-analyze")
@@ -68,7 +68,7 @@ func assignments(text string) (lines []string) {
 	return lines
 }
 
-// Except for names, times and command, the unit equals the one in the folder deploy.
+// The unit equals the one in the folder deploy, except for names, times and the command.
 func TestTheUnitIsThatOfDeploy(t *testing.T) {
 	t.Parallel()
 	p := plans()["beside"]
@@ -122,7 +122,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// The program gets signals, is not root, and its data are in a volume.
+// The program receives signals, does not run as root, and stores its data in a volume.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {
@@ -199,7 +199,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// Each document is YAML, and an embedded queue is a single pod with a persistent volume claim.
+// Each document is valid YAML, and an embedded queue runs in a single pod with a persistent volume claim.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {

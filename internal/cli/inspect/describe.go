@@ -63,8 +63,8 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the description of the running environment. It returns nil if none runs, or, with a notice, if
-// it is unreachable or the command line describes a different one.
+// AskRunning returns the running environment's description. It returns nil if none is running. It also returns nil,
+// after printing a notice, if the environment is unreachable or the command line describes a different one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -103,7 +103,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// givenArguments returns an argument or flag that describes an environment to start, or "".
+// givenArguments returns the first argument or flag that describes an environment to start, or "".
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])
@@ -256,7 +256,8 @@ func describedPlaces(ports, files []api.Place) [][]string {
 	return rows
 }
 
-// DescribedOptions returns a table of options with their origin. Options at their default are included with defaults.
+// DescribedOptions returns a table of options and their origins. It includes options with their default value if
+// defaults is true.
 func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {
@@ -267,7 +268,7 @@ func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	return rows
 }
 
-// DescribedChanges returns a table of options changed in the files since the process read them.
+// DescribedChanges returns a table of the options that were changed in files since the process read them.
 func DescribedChanges(all []api.OptionChange) [][]string {
 	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
 	for _, o := range all {
@@ -284,7 +285,7 @@ func TakesEffect(o api.OptionChange) string {
 	return "'tendril reload'"
 }
 
-// ExplanationOf returns the running process's explanation of an option.
+// ExplanationOf returns an explanation of an option, based on the running process's description.
 func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 	said, _ := d.Option(o.Name)
 	e := &config.Explanation{Option: o, Value: said.Value, From: base.OriginOf(said.OptionValue)}

@@ -64,7 +64,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-// examine asks the running environment, or examines the one the arguments would start.
+// examine examines the running environment, or the one that the arguments would start.
 func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
@@ -139,8 +139,8 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 
-// dialUnlessGiven connects to the running environment. It returns nil if none runs, or, with a notice, if the command
-// line describes a different one.
+// dialUnlessGiven connects to the running environment. It returns nil if none is running or if, after a notice, the
+// command line describes a different one.
 func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {

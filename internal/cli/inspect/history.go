@@ -99,7 +99,7 @@ events are kept in the data directory and can be read when no environment is run
 	return cmd
 }
 
-// storedEvents prints the events of a stopped environment, or returns notRunning without any.
+// storedEvents prints the events of a stopped environment. If there are none, it returns notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -117,7 +117,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents prints events in reverse order.
+// printEvents prints events in reverse order, because they are sorted newest first.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	slices.Reverse(events)
 	return base.PrintValue(c, format, append([]eventlog.Event{}, events...),
@@ -207,8 +207,8 @@ lines. If none is running, the files in --app-log-dir are read.`,
 	return cmd
 }
 
-// checkProcess rejects a process that has no log lines: it is not in the app, or has no log file. The client is nil if
-// no environment runs.
+// checkProcess rejects a process without log lines: one that is not part of the app or has no log file. client is nil
+// if no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
@@ -240,7 +240,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// processNames returns a function that returns the process of a line, or "" after its first occurrence.
+// processNames returns a function that returns a line's process at its first occurrence, and "" afterwards.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {

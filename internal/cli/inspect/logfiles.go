@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	readOfLog   = 1 << 20 // bytes read from the end of a log file
+	readOfLog   = 1 << 20 // bytes to read from the end of a log file
 	longestLine = 64 << 10
 )
 
-// storedLines returns the last lines of a stopped environment's log files, with the limit applied per file. Without
-// log files it returns notRunning.
+// storedLines returns the last lines in a stopped environment's log files, with the limit applied to each file. If
+// there are no log files, it returns notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -66,7 +66,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// lastLines returns the lines selected by f in the last MiB of a file. Each is a copy of template with its text.
+// lastLines returns the lines selected by f in the last MiB of a file, as copies of template with the line's text.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
@@ -94,7 +94,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// openTail opens a regular file at its last limit bytes. The bool cut reports whether earlier bytes were skipped.
+// openTail opens a regular file at its last limit bytes. cut is true if it skipped earlier bytes.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

@@ -261,7 +261,7 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText describes a queue's pace, its share and its limits, or returns "".
+// paceText describes a queue's delivery rate, share and limits, or returns "".
 func paceText(w *api.Worker) string {
 	var words []string
 	if w.LimitedBy != "" {

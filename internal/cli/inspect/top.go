@@ -108,9 +108,9 @@ func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 type topWatch struct {
 	interval time.Duration
 	client   *api.Client
-	dial     func() (*api.Client, error) // reconnects after a restart of the environment
+	dial     func() (*api.Client, error) // reconnects once the environment has restarted
 	frame    topFrame
-	asks     topAct // action to confirm with y, or nil
+	asks     topAct // action that y confirms, or nil
 }
 
 type topAct func(context.Context, *api.Client) string
@@ -173,7 +173,7 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-// look polls the environment and reconnects after it restarts.
+// look polls the environment, and reconnects when it restarts.
 func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
@@ -202,7 +202,7 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// take updates the frame. After an error it keeps the previous values.
+// take updates the frame. After an error, the frame keeps its previous values.
 func (w *topWatch) take(look topLook) {
 	w.client = look.client
 	if look.err != nil {
@@ -233,7 +233,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// ask asks for confirmation to pause every queue, or to resume if some are paused.
+// ask asks whether to pause every queue or, if some are paused, to resume them.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:

@@ -18,18 +18,18 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// lost is the reason why the values are outdated, or "".
+	// lost is why the values are outdated, or "".
 	lost string
-	// footer is the last line: a question, a result or the keys.
+	// footer is the last line: a question, a result, or the keys.
 	footer string
-	scroll int // lines of the middle above the screen
+	scroll int // lines of the middle part that are scrolled out at the top
 	color  bool
 }
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// lines renders the frame: head, the visible part of the middle, and footer. With height 0 it renders everything
-// without a footer. No line is wider than width, and external text cannot control the terminal.
+// lines returns the frame's lines: the head, the visible part of the middle, and the footer. If height is 0, it
+// returns everything but the footer. No line is wider than width, and external text cannot contain control sequences.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
 	if height > 0 {
@@ -322,7 +322,8 @@ type topTable []base.Cells
 
 const topGap = 2
 
-// lines renders padded rows. If space is short the first column, a name, shrinks; the last column takes the rest.
+// lines returns the padded rows. If space is short, the first column, which contains names, is truncated; the last
+// column takes the remaining space.
 func (t topTable) lines(width int) []base.Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// topFrames are the environments in the golden files.
+// topFrames returns the frames in the golden files.
 func topFrames() map[string]*topFrame {
 	now := time.Date(2026, 3, 1, 14, 5, 12, 0, time.UTC)
 	points := func(values ...float32) series.Values { return values }
@@ -85,7 +85,7 @@ func TestTopFrameIsThatOfTheGoldenFile(t *testing.T) {
 	}
 }
 
-// No line is wider than the window or controls the terminal.
+// No line is wider than the window or contains control sequences from external text.
 func TestTopFrameFitsEveryWindow(t *testing.T) {
 	t.Parallel()
 	for name, f := range topFrames() {

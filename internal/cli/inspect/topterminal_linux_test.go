@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/pseudoterminal"
 )
 
-// topEnvironment is a console that supports pausing.
+// topEnvironment serves a console whose queues can be paused.
 func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client, error)) {
 	t.Helper()
 	var mu sync.Mutex

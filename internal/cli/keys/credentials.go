@@ -42,7 +42,7 @@ func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	return cfg.Credentials, nil
 }
 
-// createdPair is the JSON output of create, the only output with a secret.
+// createdPair is the JSON output of create, the only command that prints the secret key.
 type createdPair struct {
 	Name            string    `json:"name"`
 	AccessKeyID     string    `json:"access_key_id"`

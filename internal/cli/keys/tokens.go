@@ -26,7 +26,7 @@ The data directory holds their digests. Changes take effect at once, without a r
 		newTokensCreate(c), newTokensList(c), newTokensRevoke(c))
 }
 
-// createdToken is the JSON output of create, the only output of the secret.
+// createdToken is the JSON output of create, the only command that prints the token's secret.
 type createdToken struct {
 	Name    string    `json:"name"`
 	Token   string    `json:"token"`

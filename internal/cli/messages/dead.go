@@ -17,8 +17,8 @@ import (
 
 type deadLetterQueue struct {
 	queue *target.Queue
-	// source is the name of the queue given on the command line, the default destination of messages without a known
-	// source; "" if the dead-letter queue itself was given.
+	// source is the queue given on the command line, which is the default destination of messages whose source is
+	// unknown; "" if the dead-letter queue itself was given.
 	source string
 	// count is the number of messages, approximate on Amazon SQS.
 	count int
@@ -141,7 +141,7 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach calls do for each queue until the selection is exhausted, and returns the number of messages processed.
+// forEach calls do for each queue until the selection is exhausted. It returns the number of messages processed.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -229,7 +229,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// sources returns the names of the Amazon SQS queues that use this one as dead-letter queue.
+// sources returns the Amazon SQS queues that use this one as dead-letter queue.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
@@ -297,7 +297,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// reasons returns the last failures remembered by the running environment, by message ID.
+// reasons returns the last failures that the running environment remembers, by message ID.
 func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
 	i := slices.IndexFunc(d, func(g *deadLetterQueue) bool { return g.worker != nil })

@@ -21,8 +21,8 @@ searched. Amazon SQS shows messages only to their receiver and has no such actio
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
-// onMessage implements a command that acts on one message, found by its ID. The format would takes ID and queue;
-// check rejects unsuitable messages and may be nil.
+// onMessage makes cmd act on one message, given its ID. The format would is for the ID and the queue. check rejects
+// unsuitable messages; may be nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)

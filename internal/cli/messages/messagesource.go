@@ -21,7 +21,8 @@ type held struct {
 	receipt string // receipt handle; "" for embedded queues
 }
 
-// source returns the ARN of a dead letter's source queue, according to the queue or tendril's attribute, or "".
+// source returns the ARN of the queue that a message was dead-lettered from, as recorded by the queue or in tendril's
+// attribute, or "".
 func (m *held) source() string {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return f.Source
@@ -29,7 +30,7 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
-// messageSource gives access to the messages of one queue, embedded or on Amazon SQS.
+// messageSource provides the messages of one queue, embedded or on Amazon SQS.
 type messageSource interface {
 	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
@@ -38,11 +39,11 @@ type messageSource interface {
 	redrive(ctx context.Context, messages []held, to string) (int, error)
 	// remove deletes messages and returns the number deleted.
 	remove(ctx context.Context, messages []held) (int, error)
-	// release returns messages that were read but not moved or removed.
+	// release makes messages available again that were read but neither moved nor removed.
 	release(ctx context.Context) error
 }
 
-// embeddedSource is an embedded queue. Reading does not change it.
+// embeddedSource reads an embedded queue, which does not change the queue.
 type embeddedSource struct {
 	client *api.Client
 	queue  string
@@ -109,9 +110,9 @@ func ids(messages []held) []string {
 }
 
 const (
-	// holdTime is the visibility timeout of a message being inspected, unless it is released earlier.
+	// holdTime is the visibility timeout of messages being inspected, which are usually released earlier.
 	holdTime = 5 * time.Minute
-	// lookTime is the time without messages after which a queue counts as empty.
+	// lookTime is how long a queue must return no messages to be considered empty.
 	lookTime    = time.Second
 	releaseTime = 10 * time.Second
 )
@@ -122,8 +123,8 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsSource is a queue on Amazon SQS, where reading messages requires receiving them. This increments their receive
-// counts and hides them until they are released.
+// sqsSource reads a queue on Amazon SQS, where messages can only be read by receiving them. This increments their
+// receive count and hides them until they are released.
 type sqsSource struct {
 	name string
 	from receiver
@@ -135,7 +136,7 @@ type sqsSource struct {
 	sources func(ctx context.Context) ([]string, error)
 
 	holding map[string]string // message ID to receipt handle
-	seen    map[string]bool   // IDs already returned, and of copies
+	seen    map[string]bool   // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
 	known   map[string]bool // cached result of sources
 }
@@ -157,7 +158,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 }
 
 // receive receives up to n messages and returns those not seen before. It returns none at the end of the queue, or if
-// all have reappeared after their hold time or as copies that failed again.
+// all have been seen, either because their hold time expired or because copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -176,7 +177,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// remove deletes messages. After an error, messages stay held until they are released.
+// remove deletes messages. Messages that it cannot delete stay hidden until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -202,8 +203,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive sends each message to its destination and deletes it here once it is accepted there. An interruption may
-// leave it in both queues, never in neither.
+// redrive sends each message to its destination, and deletes it here once it has been accepted there. If interrupted,
+// a message may be in both queues, but never in neither.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -222,8 +223,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the destination of the first message and how many of the next ones share it. FIFO messages are
-// sent one by one, so that a refused message is not overtaken by the next of its group.
+// sameTarget returns the first message's destination and how many of the following messages share it. FIFO messages
+// are sent one by one, so that the next message of a group cannot overtake a rejected one.
 func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
 	origin := func(m *held) string {
 		if to != "" {
@@ -336,7 +337,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	return q, nil
 }
 
-// release makes held messages visible again, even after an interruption.
+// release makes held messages visible again, even if the command was interrupted.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {

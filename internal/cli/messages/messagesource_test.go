@@ -20,7 +20,7 @@ import (
 	"tendril/queuetest"
 )
 
-// sendingQueue records sent messages and refuses selected bodies.
+// sendingQueue records the messages sent to it, and rejects certain bodies.
 type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
@@ -51,7 +51,8 @@ func (o *sendingQueue) bodies() []string {
 	return bodies
 }
 
-// newSource returns a source over a fake queue with n messages with bodies 0 to n-1, and the destination of redrives.
+// newSource returns a source that reads a fake queue of n messages, whose bodies are 0 to n-1, and the destination of
+// redrives.
 func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
@@ -76,7 +77,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *se
 	}, fake, to
 }
 
-// run processes a source like the commands.
+// run processes a source as commands do.
 func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
 	error)) (int,
 	error) {
@@ -214,7 +215,7 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 	})
 }
 
-// Whichever call fails, every message is in one of the two queues.
+// Whichever call fails, every message is in at least one of the two queues.
 func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {
@@ -355,17 +356,17 @@ func TestSiblingURL(t *testing.T) {
 	}
 }
 
-// reasonOf returns the reason attribute of a dead letter from a queue.
+// reasonOf returns the reason attribute of a message that was dead-lettered from source.
 func reasonOf(source string) queue.Attribute {
 	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"status 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
 }
 
-// Only true reasons are used, and they are removed.
+// Only genuine reason attributes are used, and they are removed from the copy.
 func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, source, to, want string // want is the queue, or part of the error
+		name, source, to, want string // want is the queue, or a substring of the error
 		sources                []string
 		fails                  bool
 	}{

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// moveTask is a running task that moves or deletes messages. It is implemented by [aws.MoveTask].
+// moveTask is a running task that moves or deletes messages; for Amazon SQS, it is [aws.MoveTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
 	// Cancel returns the number of messages already moved.
@@ -48,13 +48,13 @@ const (
 	remoteTaskPollInterval = time.Second
 )
 
-// noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
+// noSource is the reason why a move task fails if a message was sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// followTask reports the progress of a task until it ends, and cancels it when ctx ends. The word done describes its
-// effect on messages.
+// followTask reports a task's progress until it ends, and cancels it when ctx is done. The word done says what
+// happens to messages.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {

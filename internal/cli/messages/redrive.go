@@ -81,7 +81,8 @@ func addRate(cmd *cobra.Command, done string) *pace {
 // maxTaskRate is the highest rate limit a move task supports, in messages per second.
 const maxTaskRate = 500
 
-// taskRate converts a limit for a move task, where 0 means none. It returns false if a move task does not support it.
+// taskRate converts a rate limit for a move task, where 0 means no limit. It returns false if move tasks do not
+// support the limit.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -103,7 +104,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
-// deleteTask deletes dead letters of an embedded queue by a task, after confirmation by their number.
+// deleteTask deletes dead letters of an embedded queue with a task, after the user has confirmed their number.
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
@@ -111,7 +112,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 		return 0, err
 	}
 
-	sel.Through = g.newest // keep messages that arrive during the confirmation
+	sel.Through = g.newest // excludes messages that arrive during the confirmation
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err
@@ -135,8 +136,8 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// changesDead implements a command that processes selected dead letters and reports their number. The function would
-// describes the action without the number.
+// changesDead makes cmd process selected dead letters and report their number. The function would describes the
+// action without the number.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
@@ -286,7 +287,7 @@ without the attempts. Without ids, --match, --reason or --limit, all are exporte
 
 func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
-	base.OutliveReader() // held messages must be released
+	base.OutliveReader() // messages must be released if the reader is gone
 	to := c.Programs()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -313,8 +314,8 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// actOn processes the selected messages of a source within the rate limit, and returns their number. It releases all
-// others.
+// actOn processes a source's selected messages within the rate limit and returns their number. It releases all other
+// messages.
 func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

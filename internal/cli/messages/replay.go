@@ -119,8 +119,8 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 type replay struct {
 	c      *base.CLI
 	client *api.Client
-	to     string // empty for the queue's target
-	// queue is the queue for messages without one, or with a queue the environment does not receive from.
+	to     string // target; empty means the queue's own
+	// queue replaces the queue of messages that have none, or one that the environment does not receive from.
 	queue   string
 	format  base.Format
 	status  *api.Status
@@ -195,7 +195,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// home returns the queue to deliver the message for: its own, or its source if it was dead-lettered.
+// home returns the queue for which to deliver a message: its own, or its source queue if it was dead-lettered.
 func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -268,10 +268,11 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// signingVariables contain signing keys. The running environment does not reveal its own.
+// signingVariables are the variables that contain signing keys, because the running environment does not reveal its
+// own.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// settings returns the settings in force for a queue, or the working folder's if no environment runs.
+// settings returns the settings in force for a queue; if no environment is running, those in the working directory.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
@@ -322,7 +323,7 @@ func (p *replay) signs(now *api.Configuration, name string) bool {
 	return false
 }
 
-// target returns the target of a queue; if the environment runs the app, a ready replica.
+// target returns the queue's target; if the environment runs the app, that is a replica that is ready.
 func (p *replay) target(ctx context.Context, name string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -360,7 +361,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// splitURL splits a URL into the address and the path with query. The URL of a socket is not split.
+// splitURL splits a URL into its base and its path with query. The URL of a unix socket is not split.
 func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {
@@ -385,7 +386,7 @@ func replayed(m *api.Message) *queue.Message {
 		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,
 		FirstReceivedAt: m.FirstReceivedAt, SenderID: m.SenderID, GroupID: m.GroupID, DedupID: m.DedupID,
 		SequenceNumber: m.SequenceNumber, TraceHeader: m.TraceHeader, DeadLetterSource: m.DeadLetterSource}
-	if before != nil { // a dead letter sent by tendril
+	if before != nil { // tendril dead-lettered the message
 		out.ID, out.SentAt = before.MessageID, before.SentAt
 		out.ReceiveCount, out.Attempt = max(before.Receives, 1), max(before.Attempts, 1)
 	}

@@ -15,18 +15,19 @@ import (
 	"tendril/queue"
 )
 
-// selector chooses messages of a source. The zero value selects none.
+// selector selects messages of a source. The zero value selects none.
 type selector struct {
 	ids       []string
 	all       bool
 	match     string
 	attribute string
-	// since and until bound the time of dead-lettering, as a duration before now or a time.
+	// since and until limit the time of dead-lettering; each is a duration before now or a time.
 	since, until string
-	// reason selects messages by their last failure, on embedded queues only; nil means any, "" no recorded reason.
+	// reason selects messages by the reason of their last failure, for embedded queues only; nil means any, and "" no
+	// recorded reason.
 	reason *string
 	limit  int // maximum number; 0 means no limit
-	// allUnlessNamed makes an empty selector select all messages.
+	// allUnlessNamed is true if an empty selector selects all messages.
 	allUnlessNamed bool
 }
 
@@ -65,7 +66,7 @@ func (p *selector) narrow() bool {
 
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
-// isTask reports whether a task of the queue can process the selection.
+// isTask reports whether a move task can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 func (p *selector) selection() (sel api.Selection, err error) {
@@ -93,7 +94,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// knownBy rejects criteria that Amazon SQS does not support.
+// knownBy rejects criteria that the queue does not support.
 func (p *selector) knownBy(q *target.Queue) error {
 	switch {
 	case q.Remote == nil:
@@ -180,7 +181,7 @@ type selection struct {
 	missing  map[string]bool
 	met      map[string]bool // IDs already seen
 	taken    int
-	stale    bool // the last batch contained nothing new
+	stale    bool // the last batch contained only known messages
 }
 
 func (p *selector) begin() *selection {
@@ -191,7 +192,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take returns the selected messages of a batch. It ignores messages that reappear because they have failed again.
+// take returns the selected messages in a batch, ignoring those that reappear because they failed again.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0

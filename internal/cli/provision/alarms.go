@@ -169,7 +169,7 @@ type shownAlarm struct {
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	ARN    string    `json:"arn,omitempty"`
-	// Status is in force, differs, not created, not described, or foreign. Changes lists the differences.
+	// Status is "in force", "differs", "not created", "not described" or "foreign". Changes lists the differences.
 	Status  string   `json:"status"`
 	Changes []string `json:"changes,omitempty"`
 }
@@ -342,7 +342,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	return cloud, want, nil
 }
 
-// alarmSettings parses the arguments like 'tendril up'.
+// alarmSettings parses the arguments as 'tendril up' does.
 func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
 	err error) {
 	for _, arn := range f.actions {
@@ -352,13 +352,13 @@ func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags
 	}
 	opts, err = base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config != nil {
-		err = nil // alarms do not require a runnable app
+		err = nil // alarms need no runnable app
 	}
 	return opts, err
 }
 
-// openCloudWatch connects to the region of the environment's metrics. If no region is configured, it uses the one in
-// the queue's URL.
+// openCloudWatch connects to CloudWatch in the region of the environment's metrics: the configured one, else the one
+// in the queue's URL.
 func openCloudWatch(ctx context.Context, c *base.CLI, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
@@ -384,7 +384,7 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// describeAlarmSet computes the alarms. It asks Amazon SQS for the dead-letter queues.
+// describeAlarmSet returns the alarms for the environment. It looks up dead-letter queues on Amazon SQS.
 func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config

@@ -98,7 +98,7 @@ func printFiles(c *base.CLI, made []generate.File) error {
 	return nil
 }
 
-// writeFile creates a file. An existing file is an error, unless file.Beside is set.
+// writeFile creates a file. It returns an error if the file exists, unless file.Beside is set.
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
@@ -235,10 +235,10 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownPlaces are options about this machine, which deployment files set themselves.
+// ownPlaces lists options that are specific to this machine; deployment files set their own values.
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
-// addArgs adds settings outside the app's folder as flags, and the variables of secret ones.
+// addArgs adds settings from outside the app's folder as flags, and secret ones as environment variables.
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
 	p.Args = []string{"--name=" + cfg.Name}
@@ -293,7 +293,7 @@ var runtimes = []struct {
 	{"composer.json", generate.Runtime{Image: "php:8.4-cli-bookworm"}},
 }
 
-// runtimeOf chooses the base image of an app. The default, for example for static binaries, is a small Debian.
+// runtimeOf returns the base image for an app. By default, which suits static binaries, it is a small Debian.
 func runtimeOf(folder string, app bool) generate.Runtime {
 	for _, r := range runtimes {
 		if found, _ := filepath.Glob(filepath.Join(folder, r.file)); app && len(found) > 0 {

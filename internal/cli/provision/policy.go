@@ -10,10 +10,10 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// IamPolicy returns the IAM policy needed by the settings. If they need none, it prints a notice and returns nil.
+// IamPolicy returns the IAM policy that the settings need. If they need none, it prints a notice and returns nil.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
-	if opts.Config == nil { // otherwise only the app is missing, which does not matter here
+	if opts.Config == nil { // otherwise only the app is missing, which the policy does not need
 		return nil, err
 	}
 
@@ -46,6 +46,6 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 
 // Roles that a policy can be printed for.
 const (
-	RoleRun     = "run"     // the environment
-	RoleOperate = "operate" // a person running commands
+	RoleRun     = "run"     // for the environment itself
+	RoleOperate = "operate" // for people who run commands
 )

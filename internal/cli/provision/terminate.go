@@ -52,7 +52,7 @@ directory.`,
 	})
 }
 
-// terminateTimeout limits the listing, and separately the deletion.
+// terminateTimeout limits the search for resources, and separately their deletion.
 const terminateTimeout = 5 * time.Minute
 
 func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (base.Plan, error) {
@@ -86,7 +86,8 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// hintYes changes the hint of a missing confirmation, because this command requires the name.
+// hintYes replaces the hint of a missing confirmation, because this command must be confirmed with the environment's
+// name.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -126,11 +127,11 @@ func (t *termination) close() {
 	}
 }
 
-// deletesData reports whether to delete the data directory. It must contain the embedded queues; otherwise nothing in
-// it was created for this environment alone.
+// deletesData reports whether to delete the data directory, which is only certain to belong to this environment if it
+// contains embedded queues.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// show prints the resources to delete and to keep, and returns the number to delete.
+// show prints which resources are deleted and which are kept, and returns the number of the former.
 func (t *termination) show() (owned int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
@@ -170,7 +171,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// delete deletes all owned resources and reports each. It continues after errors.
+// delete deletes all owned resources and reports each of them. It continues after errors.
 func (t *termination) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
 	defer cancel()

@@ -249,8 +249,8 @@ func newQueuesResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// actsOnReceiving implements a command that pauses or resumes the queue in its argument, or several for "". The text
-// would precedes their names. The function act returns a format for the environment's name and the queues.
+// actsOnReceiving makes cmd pause or resume the queue given as its argument, or all queues if it is "". The text
+// would precedes the queues' names. act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
 	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -274,8 +274,8 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(con
 	})
 }
 
-// workedQueue returns the running environment and the queue in the first argument. The default is its only queue, or
-// "" for several.
+// workedQueue returns the running environment and the queue in the first argument. The default is the environment's
+// only queue, or "" if it has several.
 func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

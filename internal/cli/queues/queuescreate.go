@@ -20,7 +20,7 @@ type newQueue struct {
 	name        string
 	attributes  map[string]string
 	deadLetter  string
-	byDefault   bool // default dead-letter queue, not added to an existing queue
+	byDefault   bool // true for the default dead-letter queue, which is not added to an existing queue
 	maxReceives int
 }
 
@@ -144,8 +144,8 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// createWithDeadLetterQueue creates the dead-letter queue if it is missing, then the queue. If the queue exists, it
-// drops a default dead-letter queue from n.
+// createWithDeadLetterQueue creates the dead-letter queue if it does not exist, and then the queue. If the queue
+// exists, a default dead-letter queue is removed from n.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false
@@ -225,7 +225,7 @@ func (m *queueMaker) attributes(ctx context.Context, reference string) (map[stri
 	return q.Attributes(ctx)
 }
 
-// arn returns the ARN of a queue, given the result of create or its name.
+// arn returns a queue's ARN, given its name or the result of create.
 func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)

@@ -62,14 +62,14 @@ and --yes alone is not enough.`,
 	})
 }
 
-// refuseNeeded rejects a queue the running environment receives from, or a dead-letter queue in use.
+// refuseNeeded rejects a queue that the running environment receives from, and a dead-letter queue that is in use.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
 			Hint("stop it and restart it with other --queues before you delete the queue")
 	}
 	if p.Remote != nil {
-		return nil // Amazon SQS allows it, even for dead-letter queues in use
+		return nil // Amazon SQS allows deleting dead-letter queues in use
 	}
 	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
@@ -91,7 +91,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// deleteRemote deletes a queue on Amazon SQS. An environment's tag proves that tendril created it.
+// deleteRemote deletes a queue on Amazon SQS. A tag of an environment shows that tendril created the queue.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

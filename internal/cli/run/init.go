@@ -83,7 +83,7 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 		}
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
-	if dir != "." { // tendril.yaml is read from the working folder
+	if dir != "." { // tendril up reads tendril.yaml in the working directory
 		steps = slices.Insert(steps, 0, "cd "+base.Plain(dir))
 	}
 	c.PrintErrf("next: %s\n", strings.Join(steps, " && "))

@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// ballast counts towards Go's heap but is never touched, so it occupies no memory. Go collects garbage when the heap
-// has doubled; the heap of an environment is so small that this would happen hundreds of times a second.
+// ballast is part of Go's heap but never touched, so it takes no physical memory. Go collects garbage whenever the
+// heap has doubled; without the ballast, an environment's heap is so small that this would happen hundreds of times a
+// second.
 //
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// ballastSize is the additional garbage allowed between two collections.
+// ballastSize is how much more garbage Go may accumulate between collections.
 const ballastSize = 8 << 20
 
 const (
-	// leastMemory is the smallest memory limit of a control group under which tendril starts; see docs/deploy.md.
+	// leastMemory is the smallest memory limit of a control group with which tendril starts; see docs/deploy.md.
 	leastMemory = 48 << 20
-	// roomForBallast is the smallest memory budget with a ballast.
+	// roomForBallast is the smallest memory budget that allows for a ballast.
 	roomForBallast = 256 << 20
 	// outsideGo is the memory used outside Go's heap, by SQLite and the kernel.
 	outsideGo = 8 << 20
 )
 
-// memoryBudget returns the number of bytes this process may use, 0 for no limit. If goLimit (GOMEMLIMIT) is set it
-// decides; otherwise group, the limit of the control group. Each is math.MaxInt64 if unset. An app in the same group
-// gets three quarters, unless tendril's minimum requires more.
+// memoryBudget returns the number of bytes that this process may use; 0 means no limit. goLimit is GOMEMLIMIT, which
+// takes precedence, and group the limit of the control group; each is [math.MaxInt64] if unset. An app in the same
+// group gets three quarters of the limit, unless that leaves less than tendril's minimum.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
@@ -45,8 +46,7 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	return group / 10 * 9, nil
 }
 
-// limitMemory sets Go's memory limit according to the control group, and returns the budget of this process, 0 for no
-// limit.
+// limitMemory sets Go's memory limit based on the control group. It returns this process's budget; 0 means no limit.
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)
 	if budget, err = memoryBudget(goLimit, groupMemory(), hasApp); err != nil {
@@ -61,7 +61,7 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// startEnds is the delay after which startup has certainly read its code and tables.
+// startEnds is the time after which startup is certain to have finished.
 const startEnds = time.Second
 
 func releaseStart() {

@@ -17,16 +17,16 @@ import (
 )
 
 // HideMemory prevents other processes of this user, such as the app, from reading this process's memory and
-// environment variables in /proc, because they contain secrets. It also disables core dumps. Child processes are not
+// environment variables in /proc, which contain secrets. It also disables core dumps. Child processes are not
 // affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram releases the executable's pages, because most are only used during startup. The others are mapped
-// again from the page cache.
+// releaseProgram releases the pages of the executable, most of which are needed only during startup. The kernel maps
+// other pages again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
-		return // without /proc the pages stay until memory runs short
+		return // without /proc, the kernel releases the pages when memory is short
 	}
 	defer f.Close()
 	for _, m := range programMappings(f) {
@@ -36,7 +36,7 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the unmodified, read-only mappings of the executable in the text of /proc/self/smaps. The
+// programMappings returns the executable's read-only, unmodified mappings in the text of /proc/self/smaps. The
 // executable is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
@@ -59,8 +59,8 @@ func programMappings(smaps io.Reader) []mapping {
 	return found
 }
 
-// groupMemory returns the lowest memory limit of this process's control group and its ancestors in bytes;
-// math.MaxInt64 if none has one.
+// groupMemory returns the lowest memory limit, in bytes, of this process's control group and its ancestors;
+// [math.MaxInt64] if none has a limit.
 func groupMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -69,8 +69,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit returns the lowest memory limit of the groups in /proc/self/cgroup, with lines ID:CONTROLLERS:PATH. In a
-// container the path may be the host's, while only its last part is mounted, at the root.
+// leastLimit returns the lowest memory limit of the groups in /proc/self/cgroup, whose lines are ID:CONTROLLERS:PATH.
+// In a container, PATH may be the host's path, although only its last part is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -78,7 +78,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 		if len(fields) < 3 {
 			continue
 		}
-		folder, file := ".", "memory.max" // version 2
+		folder, file := ".", "memory.max" // control groups version 2
 		if fields[1] != "" {
 			folder, file = "memory", "memory.limit_in_bytes"
 		}
@@ -99,5 +99,6 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// unlimited is the value of version 1 for no limit: the largest number of whole pages. Version 2 reports "max".
+// unlimited is at most the value that means no limit in version 1, the largest number of whole pages. Version 2
+// reports "max".
 const unlimited = 1 << 62

@@ -34,7 +34,7 @@ Anonymous:             0 kB
 	}
 }
 
-// The test's own executable loses its pages and keeps running.
+// The test's own executable keeps running after its pages have been released.
 func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	resident := func() int {
 		text, err := os.ReadFile("/proc/self/status")
@@ -47,7 +47,7 @@ func TestPagesOfTheProgramAreReleased(t *testing.T) {
 		}
 		return n
 	}
-	resident() // pages needed for measuring
+	resident() // maps the pages that measuring itself needs
 	before := resident()
 	releaseProgram()
 	if after := resident(); after > before*3/4 {
@@ -55,7 +55,7 @@ func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	}
 }
 
-// Both versions of control groups, inside and outside containers.
+// Covers both versions of control groups, inside and outside containers.
 func TestNearestMemoryLimitIsFound(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{}
@@ -93,7 +93,7 @@ func TestMemoryBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		goLimit, group int64
 		hasApp         bool
-		want           int64 // -1 if startup is refused
+		want           int64 // -1 means that tendril refuses to start
 	}{
 		"no limit":                       {none, none, true, 0},
 		"queues only":                    {none, 1000 << 20, false, 900 << 20},

@@ -55,8 +55,8 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	return runEnvironment(c, opts.Config, opts)
 }
 
-// runEnvironment runs an environment until it exits or a signal stops it: TERM or INT drain, a second one stops
-// immediately.
+// runEnvironment runs an environment until it exits or a signal stops it. A first SIGTERM or SIGINT starts a drain,
+// and a second one stops immediately.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -91,7 +91,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		if announced != nil {
 			announced()
 		}
-		go releaseProgram() // release pages of startup before messages need memory
+		go releaseProgram() // release the pages of the startup before messages need memory
 		time.AfterFunc(startEnds, releaseStart)
 	}
 
@@ -162,17 +162,17 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// sameSignal is the interval in which a repeated signal counts as the same request.
+// sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// watchSignals drains at the first TERM or INT. At the second it stops immediately and sends the signal to the
-// returned channel. HUP reloads the app's folder; errors are logged and change nothing. HUP does not stop the
-// process, so that closing the terminal loses no work. USR2 logs the state.
+// watchSignals starts a drain at the first SIGTERM or SIGINT; at the second, it stops immediately and sends the
+// signal to the returned channel. SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does
+// not stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
-	// These signals toggle a pause of all queues. A terminal sends TSTP for ^Z, and other daemons use it in the same
-	// way.
+	// These signals toggle a pause of all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it the
+	// same way.
 	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)
@@ -185,19 +185,19 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case quiet[sig] != "":
 				setQuiet(env, quiet[sig], log)
 			case sig == syscall.SIGHUP:
-				go func() { // may take minutes; keep handling other signals
+				go func() { // the reload may take minutes; keep handling other signals
 					if err := env.Hangup(); err != nil {
 						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload rejected", "component", "environment", "err", err)
 					}
 				}()
 			case sig == syscall.SIGUSR2:
-				go environment.LogState(env) // may hang if the environment does
+				go environment.LogState(env) // it may block if the environment hangs
 			case draining.IsZero():
 				draining = time.Now()
-				drain() // first, so that logging cannot delay it
+				drain() // drain before logging, so that logging cannot delay it
 				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
-				// Both a parent and the process group forwarded the same signal.
+				// A parent process and the process group both forwarded the same signal.
 			default:
 				select {
 				case killed <- sig:

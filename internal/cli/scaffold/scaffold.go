@@ -15,28 +15,28 @@ import (
 	"tendril/internal/config"
 )
 
-// App is a recognised app.
+// App describes a recognized app and how to run it.
 type App struct {
 	// Platform is a framework or language, such as "Node.js", and File the file that identifies it.
 	Platform, File string
-	// Web is the command for the Procfile; "" if a Procfile exists. Lambda is the command of a local Lambda function,
-	// started by the Lambda runtime instead.
+	// Web is the app's command for the Procfile; "" if a Procfile exists. Lambda is the command for a local Lambda
+	// function, whose own runtime receives the messages.
 	Web, Lambda string
-	// Before are commands to run once in the folder.
+	// Before holds commands that must be run once in the folder.
 	Before []string
-	// Connections is the number of messages the command processes concurrently; 0 means unlimited.
+	// Connections is the number of messages that the command processes concurrently; 0 means no limit.
 	Connections int
 }
 
 const pool = 8
 
-// gunicorn returns the gunicorn command for an app. By default gunicorn has one worker that serves one request at a
-// time, and kills it, with its job, after 30 seconds.
+// gunicorn returns a gunicorn command for an app. With gunicorn's defaults, there would be one worker that serves one
+// request at a time, and a request that takes longer than 30 seconds would be killed.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
 }
 
-// Errors of Recognize, which include advice.
+// Errors of Recognize. Their text includes advice.
 var (
 	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
 		"and give its address: tendril up --target http://127.0.0.1:8080/, or write a Procfile that starts the " +
@@ -269,7 +269,7 @@ func (f files) php() *App {
 	return app
 }
 
-// java passes the port to Spring Boot as a property; other apps read PORT.
+// java returns a Java app. The command sets the port as a property for Spring Boot; other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -302,7 +302,7 @@ func (f files) dotNet() *App {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// isPlain reports whether a path is inside the folder and safe for a shell.
+// isPlain reports whether a path is inside the folder and needs no quotes in a shell.
 func isPlain(name string) bool {
 	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
 }
@@ -310,7 +310,7 @@ func isPlain(name string) bool {
 // File is a file to write.
 type File struct{ Name, Text string }
 
-// Files returns the files for the folder of that name: settings, and a Procfile if Web is set.
+// Files returns the files to write: the settings and, if Web is set, a Procfile. folder is the folder's name.
 func (a *App) Files(folder string) []File {
 	settings := File{"tendril.yaml", a.settings(folder)}
 	if a.Web == "" {
@@ -322,10 +322,10 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is a suggested option and its initial value; "" means the example in its documentation.
+// setting is a suggested option with its initial value; "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
-// offered returns the options most apps or Lambda functions need first.
+// offered returns the options that most apps or Lambda functions need first.
 func (a *App) offered() []setting {
 	of := []setting{{"http_path", "/jobs"}, {"inactivity_timeout", "5m"}}
 	if a.Lambda != "" {
@@ -363,7 +363,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// environmentName derives a name from a folder's name like 'tendril up'.
+// environmentName derives the environment's name from a folder's name, as 'tendril up' does.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

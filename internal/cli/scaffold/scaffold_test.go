@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// folder returns a file system with files given as alternating names and texts.
+// folder returns a file system with the given files, as alternating names and contents.
 func folder(files ...string) fs.FS {
 	all := fstest.MapFS{}
 	for pair := range slices.Chunk(files, 2) {
@@ -24,7 +24,7 @@ func folder(files ...string) fs.FS {
 	return all
 }
 
-// A server with a fixed number of threads or workers gets as many messages at a time, and none kills slow jobs.
+// A server with a fixed number of threads or workers gets as many messages at a time, and no server kills slow jobs.
 func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestRecognize(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files                []string
-		platform, web, first string // first is the command to run once, or ""
+		platform, web, first string // first is the command to run once; may be ""
 	}{
 		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
 			"Node.js", "npm start", "npm install"},
@@ -134,7 +134,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// The Procfile and the settings, including each suggested line, are valid.
+// The Procfile and the settings are valid, including each suggested line.
 func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {
@@ -145,7 +145,7 @@ func TestFilesAreTaken(t *testing.T) {
 				if uncommented {
 					text = strings.ReplaceAll(text, "\n#", "\n")
 					text = strings.ReplaceAll(text, "\n ", "\n# ")
-					text = strings.ReplaceAll(text, "\nqueue_url", "\n#queue_url") // because max_retries has no effect with it
+					text = strings.ReplaceAll(text, "\nqueue_url", "\n#queue_url") // it makes max_retries useless
 				}
 				write(t, dir, file.Name, text)
 			}

@@ -25,8 +25,8 @@ type batchSender struct {
 	to     target.Sender
 	format base.Format
 	many   bool
-	wait   bool // print IDs later, with the outcomes
-	// verbose also prints request and answer of each outcome.
+	wait   bool // IDs are printed later, with the outcomes
+	// verbose makes awaitOutcomes also print the request and answer of each message.
 	verbose bool
 	// embedded holds the names of the destination and its dead-letter queue; nil on Amazon SQS.
 	embedded []string
@@ -38,8 +38,8 @@ type batchSender struct {
 	refused int
 }
 
-// send sends all messages. It reports a refused message with its line and continues; the final error has their
-// number. An error of the input or of the whole queue stops it.
+// send sends all messages. If a message is rejected, it prints the line and continues; the final error contains the
+// number of rejected messages. An error of the input or of the queue ends it.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -108,8 +108,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// sendAll returns one result per message. If a FIFO queue rejects the whole batch because a group or deduplication ID
-// is missing, it sends messages one by one to identify the culprit.
+// sendAll returns one result per message. If a FIFO queue rejects a whole batch because a group or deduplication ID
+// is missing, it sends the messages one by one to find out which message is wrong.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -129,7 +129,7 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint names the flag required by a FIFO queue; "" for other errors, such as an invalid group.
+// sendHint returns a hint with the flag that a FIFO queue requires; "" for other errors.
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -163,7 +163,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// watcher returns the environment that receives from the queue, to ask for outcomes.
+// watcher returns a client of the environment that receives from the queue, to wait for outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -178,7 +178,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that receives from it")
 }
 
-// awaitOutcomes prints the outcome of each message. The error has the number of unsuccessful ones.
+// awaitOutcomes prints the outcome of each message. The error contains the number of messages without success.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
@@ -231,8 +231,8 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome waits for the outcome of a message. It includes the last failure stored with the message in an embedded
-// queue, which survives a restart of the environment.
+// outcome waits for a message's outcome. For an embedded queue it includes the last failure stored with the message,
+// which survives restarts of the environment.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

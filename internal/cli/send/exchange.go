@@ -40,7 +40,7 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	return err
 }
 
-// PrintAnswer prints the indented lines of an answer.
+// PrintAnswer prints an app's answer, indented.
 func PrintAnswer(c *base.CLI, answer string) error {
 	for line := range strings.Lines(strings.TrimSpace(answer)) {
 		if _, err := c.Println("      " + base.Plain(strings.TrimRight(line, "\r\n"))); err != nil {

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// MaxLine is the maximum line length: the largest message with every byte escaped, and its attributes.
+// MaxLine is the maximum length of a line: the largest message with every byte escaped, plus attributes.
 const MaxLine = 8 << 20
 
 type line struct {
@@ -27,8 +27,8 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines iterates over the messages of a file, one per line, skipping empty lines. With raw, each line is a body;
-// otherwise see [parseLine]. It stops after an error, which includes the line number.
+// readLines iterates over the messages in a file, one per line, and skips empty lines. If raw is true, each line is a
+// body; otherwise see [parseLine]. It stops after an error, which contains the line number.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -62,9 +62,9 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	}
 }
 
-// parseLine parses a line of NDJSON. An object with the key "body" is a message as exported by 'tendril dead export'.
-// Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported
-// properties are ignored, and unknown keys are errors. Any other JSON value is the body itself.
+// parseLine parses a line of NDJSON. An object with the key "body" is a message in the format of 'tendril dead
+// export'. Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported
+// properties are ignored, and unknown keys are errors. Any other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -84,7 +84,7 @@ type delayed struct {
 	notBefore time.Time
 }
 
-// ParseMessage parses a line like [parseLine], including exported properties that are not sent.
+// ParseMessage parses a line as [parseLine] does, but also returns exported properties that are not sent.
 func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
@@ -103,7 +103,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`
-		// Receipt is printed by 'tendril receive' and ignored here.
+		// Receipt is in the output of 'tendril receive'; it is ignored here.
 		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))

@@ -76,7 +76,7 @@ type checkReport struct {
 type checkedItem struct {
 	Kind string `json:"kind"` // such as process, queue, task, setting or property
 	Name string `json:"name"`
-	Text string `json:"text"` // for display, includes the name
+	Text string `json:"text"` // for display; includes the name
 	Next string `json:"next,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (r *checkReport) add(kind, name, text string) {
 	r.Items = append(r.Items, checkedItem{Kind: kind, Name: name, Text: text})
 }
 
-// warn also prints the warnings.
+// warn prints warnings and adds them to the report.
 func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	r.cli.PrintWarnings(warnings...)
 	for _, w := range warnings {
@@ -92,7 +92,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// show prints the items. Warnings and problems are printed to standard error elsewhere.
+// show prints the report's items. Warnings and problems have been printed to standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -120,21 +120,21 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
-// fillReport fills in a report and returns the error 'tendril up' would return.
+// fillReport fills in the report and returns the error that 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return err
 	}
 
-	if err == nil { // like 'tendril up', replace default ports in use
+	if err == nil { // as 'tendril up' does, replace default ports that are in use
 		err = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
 	}
 
-	refused := []error{err} // without a runnable app, check everything else
+	refused := []error{err} // without a runnable app, still check everything else
 	cfg := opts.Config
 	r.warn(cfg.Warnings...)
 	if err := r.addBundle(&opts); err != nil {
@@ -161,8 +161,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// checkPorts checks that the ports are free. If an environment runs on the data directory, they are its own, and the
-// app is assumed to be deployed there.
+// checkPorts checks that the ports are free. If an environment is running on the data directory, the ports are its
+// own, because the app is assumed to be deployed there.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -200,8 +200,8 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// scaledText describes the scaling target and its bounds, without looking up the instance's group; "" if the size is
-// fixed.
+// scaledText describes the scaling target and its limits; "" if the size is fixed. It does not look up the instance's
+// group.
 func scaledText(s *config.Settings) string {
 	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
 	switch {
@@ -229,7 +229,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks adds the tasks of a file with their next due times. Errors in the file are reported elsewhere.
+// addTasks adds a file's tasks with their next due times. Errors in the file are reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -248,8 +248,8 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// addBundle adds a bundle's deployment steps in order, its settings, and its unused parts. A command on the command
-// line replaces the bundle's processes.
+// addBundle adds a bundle's deployment steps in order, its settings, and its unused parts. A command given as an
+// argument replaces the bundle's processes.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {

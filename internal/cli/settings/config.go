@@ -187,7 +187,7 @@ the values of the bundle. Shows the changed lines and asks for confirmation.`,
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changesSettings implements a command that changes settings; take parses an argument.
+// changesSettings makes cmd change settings; take parses an argument.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes bool

@@ -66,7 +66,7 @@ type explanations struct {
 	show    func() error
 }
 
-// value returns the JSON form: an object for a single option, otherwise a list.
+// value returns the value for JSON: an object if one option was requested, otherwise a list.
 func (e *explanations) value() any {
 	if e.one && len(e.options) == 1 {
 		return e.options[0]
@@ -95,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// explainRunning explains an option, or all set ones, of the running process.
+// explainRunning explains one option of the running process, or all options that are set.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -139,7 +139,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	}}, nil
 }
 
-// explainSettings explains an option, or all set ones, as 'tendril up' would read them.
+// explainSettings explains one option, or all options that are set, as 'tendril up' would read them.
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := base.CurrentFolder(c, cmd, nil)
@@ -178,7 +178,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// explainOther explains another setting of the bundle, or returns an error for an unknown option.
+// explainOther explains a bundle's setting that is not an option, or returns an error for an unknown option.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
@@ -228,14 +228,14 @@ func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	return rows
 }
 
-// listedSettings converts e to a list, which is displayed as rows followed by pending changes.
+// listedSettings returns e as a list, displayed as rows followed by pending changes.
 func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
 		known[o.Name] = true
 	}
 
-	for _, row := range rows[1:] { // a bundle has settings that are not options
+	for _, row := range rows[1:] { // a bundle may have settings that are not options
 		if name := row[0]; !known[name] {
 			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
 				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
@@ -257,8 +257,8 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	return e
 }
 
-// explainBundled explains bundle settings that are not options of tendril: properties, and settings without effect
-// here.
+// explainBundled explains a bundle's settings that are not options of tendril: properties, and settings without
+// effect.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
@@ -284,8 +284,8 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
-// settingInForce returns the value of a bundle's setting, redacted if it looks secret, and its origin. A variable of
-// tendril's own environment overrides a property.
+// settingInForce returns the value of a bundle's setting and its origin. The value is hidden if it is probably
+// secret. A variable in tendril's own environment overrides a property.
 func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
 	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// Output formats of get-config, as in Elastic Beanstalk.
+// Output formats of get-config, as on Elastic Beanstalk.
 const (
 	formJSON = "JSON"
 	formYAML = "YAML"
@@ -55,7 +55,8 @@ var optionHelp = map[string]string{
 	"option-name": "Print only the value of this option of the namespace.", "add-on": "Print only this add-on.",
 }
 
-// command returns a subcommand with an option per element of the path. The short form is its first letter.
+// command returns a subcommand with an option for each element of the path. The option's short form is its first
+// letter.
 func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))
@@ -86,7 +87,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	return cmd
 }
 
-// ask looks up an answer. Processes of an environment also get the variables they inherited.
+// ask returns an answer. For a process of an environment, it includes the variables that the process inherited.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
 	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {

@@ -62,7 +62,7 @@ func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	return w
 }
 
-// IsNamed reports whether a queue is named, or required.
+// IsNamed reports whether the user named a queue, or must name one.
 func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
 // FindAll finds the named queue, or all queues the running environment receives from.
@@ -169,7 +169,8 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-// servedHere returns a client if the URL belongs to the running environment, so that its own URLs work.
+// servedHere returns a client if the URL belongs to the running environment, so that the URLs of its embedded queues
+// can be used.
 func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
@@ -209,7 +210,7 @@ func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
 }
 
-// Address identifies a queue: its name in the environment, its URL on Amazon SQS.
+// Address returns the queue's name if it is embedded, else its URL.
 func (p *Queue) Address() string {
 	if p.Remote != nil {
 		return p.Remote.URL()
@@ -217,14 +218,14 @@ func (p *Queue) Address() string {
 	return p.Name
 }
 
-// WorkedOnBy reports whether an environment receives from the queue.
+// WorkedOnBy reports whether the environment receives from the queue.
 func (p *Queue) WorkedOnBy(i *api.Instance) bool {
 	return slices.ContainsFunc(i.Queues, func(q api.InstanceQueue) bool {
 		return p.Client != nil && q.Embedded && q.Name == p.Name || p.Remote != nil && q.URL == p.Remote.URL()
 	})
 }
 
-// OpenRemote finds an Amazon SQS queue, by name next to this one, or by URL or ARN.
+// OpenRemote opens an Amazon SQS queue, given its URL, its ARN or, if it is in the same account and region, its name.
 func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, error) {
 	if !strings.ContainsAny(reference, ":/") {
 		reference = SiblingURL(p.Remote.URL(), reference)
@@ -237,7 +238,7 @@ func SiblingURL(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// QueueNames returns name, or if it is "" all queues of the environment.
+// QueueNames returns name or, if it is "", the names of all queues of the environment.
 func QueueNames(i *api.Instance, name string) string {
 	if name != "" {
 		return name
@@ -264,7 +265,7 @@ func Counted(attributes map[string]string) int {
 	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
 }
 
-// Attributes that count messages.
+// SQS attributes with numbers of messages.
 const (
 	VisibleCount  = "ApproximateNumberOfMessages"
 	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
@@ -277,7 +278,7 @@ func Number(attributes map[string]string, name string) int {
 	return n
 }
 
-// FifoSuffix ends the name of every FIFO queue.
+// FifoSuffix is the suffix of every FIFO queue's name.
 const FifoSuffix = ".fifo"
 
 // Receive receives messages from the queue.

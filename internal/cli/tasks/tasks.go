@@ -74,7 +74,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask implements a command that acts on the task in its argument. The format would describes the action.
+// changesTask makes cmd act on the task given as its argument. The format would describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)

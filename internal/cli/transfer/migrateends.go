@@ -21,7 +21,7 @@ type queueEnd interface {
 	migrate.Source
 	migrate.Destination
 	attributes(ctx context.Context) (map[string]string, error)
-	address() string // for display and for the journal
+	address() string // for display and the journal
 }
 
 // embeddedEnd is a queue in the data directory of a stopped environment. Its messages are read without receiving
@@ -56,7 +56,8 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// outgoing converts a message for sending. It adds a reason to dead letters, unless they have one or it does not fit.
+// outgoing converts a message for sending. A dead letter gets a reason attribute, unless it already has one or the
+// attribute does not fit.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, said := queue.CutReason(s.Attributes)
@@ -64,14 +65,14 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 		return m
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}
-	const fifo = false // deduplication IDs are set later, for all messages
+	const fifo = false // deduplication IDs of all messages are set later
 	if with, fits := dead.Outgoing(fifo); fits {
 		return with
 	}
 	return m
 }
 
-// failureOf describes the failure of a dead letter, with its last attempt if stored.
+// failureOf describes a dead letter's failure, including its last attempt if that is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
@@ -116,8 +117,8 @@ func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 type sqsEnd struct{ q *aws.Queue }
 
 const (
-	// migrateHold is the visibility timeout of received messages, much longer than sending and deleting takes. After
-	// a crash, the next run waits this long.
+	// migrateHold is the visibility timeout of received messages. It is much longer than sending and deleting takes;
+	// after a crash, the next run waits this long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )
@@ -154,7 +155,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	}
 
 	if len(items) > 0 {
-		return items, nil // failed calls are repeated next time
+		return items, nil // failed calls are retried by the next Take
 	}
 
 	return nil, errors.Join(errs...)

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/migrate"
 )
 
-// migrateWatch reports the progress of a queue's migration with a bar, or without a terminal with an occasional line.
+// migrateWatch reports the progress of one queue: with a progress bar or, without a terminal, with occasional lines.
 type migrateWatch struct {
 	c    *base.CLI
 	name string
@@ -41,7 +41,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	}
 }
 
-// waiting reports the messages being waited for, without repeating itself.
+// waiting reports how many messages the migration waits for, without repeating itself.
 func (w *migrateWatch) waiting(left migrate.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,25 +7,26 @@ import (
 	"strings"
 )
 
-// Edit is one change of a file.
+// Edit is a change to one value of a file.
 type Edit struct {
-	// Path holds keys of maps, and numbers of list items, from 0.
+	// Path is the sequence of map keys and list indexes (from 0) that leads to the value.
 	Path []string
-	// Value is plain text; nil removes the key, and its map if that becomes empty and is not the top.
+	// Value is the new value as plain text; nil removes the key, and its map if that becomes empty and is not the
+	// top-level map.
 	Value *string
 }
 
 // EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	Edit int // index from 0
-	// Line counts from 1, in the new file if Added, else in the previous one.
+	Edit int // index of the edit, from 0
+	// Line is the line number, from 1: in the new file if Added is true, otherwise in the previous file.
 	Line  int
 	Added bool
 	Text  string
 }
 
-// Apply edits a file line by line, which preserves comments, order and form. It refuses edits unless the result
-// parses as the previous document with exactly these edits.
+// Apply edits a file line by line, which preserves comments, order and formatting. It rejects edits unless the result
+// parses as the previous document with exactly these changes.
 func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault) {
 	if _, fault := Normalize(data, o); fault != nil {
 		return nil, nil, fault
@@ -64,13 +65,13 @@ func notEditable(line int) *Fault {
 
 type editedLine struct {
 	text, end string
-	was       int // number in the previous file, from 1; 0 for an added line
-	edit      int // index of the edit that added it
+	was       int // line number in the previous file, from 1; 0 for an added line
+	edit      int // index of the edit that added the line
 }
 
 type editor struct {
 	o       *Options
-	mark    string // byte order mark, or ""
+	mark    string // byte order mark; may be ""
 	lines   []editedLine
 	removed []EditedLine
 	number  int // index of the current edit
@@ -98,7 +99,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file is the text on disk, text the parsed one.
+// file returns the text to write to disk, and text the same text as the parser expects it.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -134,8 +135,8 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf returns the number of consecutive removed lines, from line on, to list before a line added by the given
-// edit.
+// placeOf returns how many consecutive removed lines, starting at the given line number, should be listed before a
+// line that the edit added.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {
@@ -148,7 +149,7 @@ func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	return n
 }
 
-// replace replaces the lines from to end, counted from 1, with texts. To insert only, end is from-1.
+// replace replaces lines from to end, counted from 1, with texts. If end is from-1, it only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
 	var put []editedLine
 	lineEnd := "\n"
@@ -160,7 +161,7 @@ func (e *editor) replace(from, end int, texts ...string) {
 		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
 	}
 
-	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the file had no final newline
+	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the last line had no newline
 		e.lines[from-2].end, put[len(put)-1].end = lineEnd, ""
 	}
 
@@ -220,7 +221,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child returns the value of a key or the item with that number, or nil.
+// child returns the value of a key, or the item at an index; nil if absent.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -231,7 +232,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add appends a key to a map; in the top map, at the end of the file.
+// add appends a key to a map; keys of the top-level map go at the end of the file.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -253,7 +254,7 @@ func (e *editor) end(p *Pair) int {
 		part := deep > indent || p.Value.Kind == Sequence && deep == indent && strings.HasPrefix(inner, "-")
 		switch {
 		case inner == "" || strings.HasPrefix(inner, "#") && (!part || !p.Value.Block):
-			continue // part of the value only if more of it follows
+			continue // blank lines and comments belong to the value only if more of it follows
 		case !part:
 			return end
 		}
@@ -274,7 +275,7 @@ func lastLine(n *Node, line int) int {
 	return line
 }
 
-// set keeps the comment after a single-line value.
+// set replaces a key's value and keeps a comment that follows a single-line value.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
 	at := behindKey(line, p)
@@ -299,7 +300,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey returns the offset after a key and its colon, or -1.
+// behindKey returns the offset after a key and its colon; -1 if not found.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -325,10 +326,10 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// inlineValue matches leading blanks and a quoted value, if there is one.
+// inlineValue matches leading blanks and a quoted value, if any.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// afterValue returns the blanks and comment after the value.
+// afterValue returns the comment after a value, with the blanks before it.
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -339,7 +340,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// remove passes on a list item's dash to the next key.
+// remove removes a key. If the key follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -359,10 +360,10 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 	return nil
 }
 
-// plainScalar matches text without characters that require quotes.
+// plainScalar matches texts that need no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns a value on one line, plain or quoted.
+// scalarText returns a value as a scalar on one line, quoted if necessary.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -379,7 +380,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-// edited returns the expected document after an edit.
+// edited returns the document that an edit should produce.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
@@ -418,7 +419,7 @@ func edited(n *Node, edit Edit) *Node {
 	return &copied
 }
 
-// sameNode ignores positions. A text block may gain a final newline.
+// sameNode compares nodes, ignoring positions. It allows a block scalar to gain a final newline.
 func sameNode(a, b *Node) bool {
 	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
 	if empty(a) || empty(b) {

@@ -79,7 +79,7 @@ func TestEditsLeaveEverythingElse(t *testing.T) {
 	}
 }
 
-// Removed lines have their number in the previous file, and added lines in the new one.
+// Removed lines are numbered as in the previous file, and added lines as in the new one.
 func TestEditedLinesAreListed(t *testing.T) {
 	t.Parallel()
 	one, two := "one", "two"
@@ -104,15 +104,15 @@ func TestEditedLinesAreListed(t *testing.T) {
 	}
 }
 
-// simpleFile has a plain key and value, or a comment, on each line.
+// simpleFile matches files in which each line is a plain key and value, a comment, or blank.
 var (
 	simpleFile  = regexp.MustCompile(`^([a-z]+: [a-z0-9/]+( # [a-z]+)?\n|# [a-z ]*\n|\n)*$`)
 	simpleKey   = regexp.MustCompile(`^[a-z]+$`)
 	commentLine = regexp.MustCompile(`(?m)^#.*$`)
 )
 
-// FuzzApply checks that an edited file reads as the previous one with the change, also for another parser, that
-// comments between keys are preserved, and that a simple file can always be edited.
+// FuzzApply checks that other parsers read an edited file as the previous one with the change, that comments between
+// keys are preserved, and that a simple file can always be edited.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{"", "a: b\n", "# c\na: 1 # d\n\nb:\n- 1\n- 2\n", "a: |\n  # x\n", "{a: 1}",
 		"a: [1,\n 2]\r\nb: 'x'",
@@ -142,7 +142,7 @@ func FuzzApply(f *testing.F) {
 		old, now := map[string]any{}, map[string]any{}
 		text := func(file string) []byte { return []byte(lineEnds.Replace(strings.TrimPrefix(file, "\uFEFF"))) }
 		if yaml.Unmarshal(text(file), &old) != nil {
-			return // such as duplicate keys, which other parsers refuse
+			return // for example, duplicate keys, which other parsers reject
 		}
 		if err := yaml.Unmarshal(text(string(got)), &now); err != nil {
 			t.Fatalf("%q became %q, which others cannot read: %v", file, got, err)

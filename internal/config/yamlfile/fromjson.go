@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON converts JSON to YAML and keeps the order of keys.
+// FromJSON converts JSON to YAML and preserves the order of keys.
 func FromJSON(data []byte) ([]byte, error) {
 	w := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
 	w.dec.UseNumber()
@@ -23,7 +23,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// position is the context of a value on its line.
+// position is where a value is written: after a key, after a dash, or at the top.
 type position int
 
 const (
@@ -37,7 +37,7 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// indent starts each line except the one with a dash.
+// value writes the next JSON value. indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -69,7 +69,7 @@ func (j *jsonReader) value(indent string, at position) error {
 	}
 
 	if nested {
-		_, err = j.dec.Token() // closing delimiter
+		_, err = j.dec.Token() // consumes the closing delimiter
 	}
 
 	return err
@@ -88,13 +88,13 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches texts that every YAML reader takes for texts, unless isWord matches.
+// unquoted matches texts that every YAML parser reads as strings, except words that isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
 
-// Text returns a YAML scalar, quoted as in JSON if it could be ambiguous.
+// Text returns a string as a YAML scalar, quoted as in JSON if it would otherwise be ambiguous.
 func Text(text string) string {
 	if unquoted.MatchString(text) && !isWord.MatchString(text) {
 		return text
@@ -102,7 +102,7 @@ func Text(text string) string {
 	return quoted(text)
 }
 
-// scalar converts a token that is not a delimiter.
+// scalar converts a JSON token other than a delimiter.
 func scalar(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
@@ -110,7 +110,7 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// quoted returns a scalar as JSON, which YAML reads as the same value.
+// quoted returns a scalar as JSON, which YAML parsers read as the same value.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -118,12 +118,12 @@ func quoted(t json.Token) string {
 	_ = enc.Encode(t) // cannot fail for a scalar
 	text := string(bytes.TrimSpace(b.Bytes()))
 
-	// JSON may contain these characters unescaped. YAML reads some as line breaks and refuses the others.
+	// JSON allows these characters unescaped. YAML parsers treat some as line breaks and reject the others.
 	return unprintable.ReplaceAllStringFunc(text, func(s string) string {
 		r, _ := utf8.DecodeRuneInString(s)
 		return fmt.Sprintf(`\u%04x`, r)
 	})
 }
 
-// unprintable matches characters that YAML requires to be escaped and JSON does not.
+// unprintable matches characters that YAML requires to be escaped but JSON does not.
 var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)

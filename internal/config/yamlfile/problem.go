@@ -9,17 +9,17 @@ import (
 
 // Problem is an error or a warning about a file or a setting.
 type Problem struct {
-	// Where is a [Place], a variable or a flag with its dashes; may be "".
+	// Where is the result of [Place], an environment variable, or a flag with its dashes; may be "".
 	Where string
 	Task  string
-	// Option is the option or key concerned; may be "".
+	// Option is the option or key with the problem; may be "".
 	Option string
 	Text   string
 	// Hint may be "".
 	Hint string
 }
 
-// String returns "where: task name: text", without empty parts and without the hint.
+// String returns "where: task name: text", omitting empty parts and the hint.
 func (p Problem) String() string {
 	text := p.Text
 	if p.Task != "" {
@@ -31,7 +31,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Place returns "file:line:column" without zero parts.
+// Place returns "file:line:column", omitting line and column if they are 0.
 func Place(file string, line, column int) string {
 	if line > 0 {
 		file += ":" + strconv.Itoa(line)
@@ -63,7 +63,7 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown shortens an excerpt, and quotes it unless it is one printable word.
+// Shown returns an excerpt of a file for display: shortened, and quoted unless it is one printable word.
 func Shown(text string) string {
 	text = Short(text)
 	odd := func(r rune) bool { return r == ' ' || r == '\t' || r == utf8.RuneError || IsControl(r) }
@@ -73,7 +73,7 @@ func Shown(text string) string {
 	return text
 }
 
-// Printable returns the first line, short and without control characters.
+// Printable returns the first line of text, shortened and without control characters.
 func Printable(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return Short(OneLine(text))
@@ -89,5 +89,5 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// IsControl reports whether a terminal would interpret r. A tab counts as a space.
+// IsControl reports whether r is a control character that a terminal would interpret. A tab counts as a space.
 func IsControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

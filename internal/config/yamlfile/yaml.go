@@ -15,15 +15,17 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Options limit and describe a file. The limits must be set.
+// Options limit and describe a file. All limits must be set.
 type Options struct {
-	// Plain refuses anchors, aliases, tags, merge keys, "? " keys and directives.
+	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// Parsers take quadratic time or more for some files.
+	// MaxBytes, MaxTokens and MaxDepth limit the file, because the parser takes quadratic time or more for some
+	// files.
 	MaxBytes, MaxTokens, MaxDepth int
-	// Form is the expected form for an error: "map of settings".
+	// Form describes the expected content in errors, for example "map of settings".
 	Form string
-	// HintTooMuch, HintForm and HintSyntax are hints for a file that is too large, not a map, or not YAML.
+	// HintTooMuch is the hint for a file that is too large, HintForm for one that is not a map, and HintSyntax for
+	// one that is not YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -38,25 +40,26 @@ const (
 	Mapping
 )
 
-// Node is a value with its text as written. Aliases share their node; merge keys copy keys and share values.
+// Node is a value, with its text as written. An alias shares its anchor's node; a merge key copies keys and shares
+// values.
 type Node struct {
 	Kind         Kind
-	Text         string // of a scalar
-	Block        bool   // a scalar after | or >
-	Tag          string // such as !Ref; may be ""
+	Text         string // of a Scalar
+	Block        bool   // a block scalar, after | or >
+	Tag          string // for example !Ref; may be ""
 	Line, Column int
-	Items        []*Node // of a sequence
-	Pairs        []Pair  // of a mapping
+	Items        []*Node // of a Sequence
+	Pairs        []Pair  // of a Mapping
 }
 
-// Pair is one key of a mapping and its value.
+// Pair is a key of a mapping with its value.
 type Pair struct {
 	Key          string
 	Line, Column int
 	Value        *Node
 }
 
-// Get returns the value of a key, or nil.
+// Get returns the value of a key; nil if absent.
 func (n *Node) Get(key string) *Node {
 	for i := range n.Pairs {
 		if n.Pairs[i].Key == key {
@@ -66,20 +69,20 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Fault is a [Problem] in a file. Line and Column count from 1; 0 means the whole file.
+// Fault is a [Problem] at a position in a file. Line and Column count from 1; Line 0 means the whole file.
 type Fault struct {
 	Line, Column int
 	Text, Hint   string
 }
 
-// maxMerged limits copied keys, which could expand a small file to millions.
+// maxMerged limits the number of keys copied by merge keys, which could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// lineEnds converts CR LF and CR to LF. The lexer would take CR LF in quoted texts and after blocks for two line
-// breaks.
+// lineEnds converts CR LF and CR to LF. The lexer would read CR LF in quoted scalars and after block scalars as two
+// line breaks.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// admit refuses files that would overload the parser, and YAML features outside a plain file.
+// admit rejects files that would overload the parser, and YAML features that a plain file must not use.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
@@ -113,8 +116,8 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey reports whether the key after "?" is just plain text. The parser takes "? a: b" for "a: b", although that
-// key is a map.
+// plainKey reports whether the key after "?" is plain text. The parser reads "? a: b" as "a: b", although the key is
+// a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -134,7 +137,8 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion reports whether directive i starts the file and declares YAML 1.1 or 1.2, which are read alike here.
+// yamlVersion reports whether directive i starts the file and declares YAML 1.1 or 1.2, which this package reads
+// alike.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -160,10 +164,11 @@ func at(t *token.Token, text, hint string) *Fault {
 	return p
 }
 
-// repeated matches excerpts of the file in the parser's messages.
+// repeated matches excerpts of the file in the parser's error messages.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxFault omits excerpts of the file, which may be half of an unquoted password.
+// syntaxFault converts the parser's error. It omits excerpts of the file, which may contain part of an unquoted
+// password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -178,7 +183,7 @@ func (o *Options) syntaxFault(err error) *Fault {
 
 type nesting struct {
 	flow int
-	// columns are the columns of the open block lists and maps.
+	// columns holds the columns of the open block lists and maps.
 	columns []int
 }
 
@@ -193,7 +198,7 @@ func (n *nesting) add(tokens token.Tokens, i int) int {
 	case token.MappingValueType:
 		if i > 0 && n.flow == 0 {
 			key := tokens[i-1].Position
-			if own := tokens[i].Position; own.Line > key.Line { // the colon of a key after "?"
+			if own := tokens[i].Position; own.Line > key.Line { // after "?", the position of the colon
 				key = own
 			}
 			n.open(key.Column)
@@ -210,9 +215,9 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// reader converts the parser's tree to nodes, until the first problem.
+// reader converts the parser's tree to nodes. It stops at the first problem.
 type reader struct {
-	// anchors holds complete nodes only, so that a node cannot contain itself.
+	// anchors holds only complete nodes, so that a node cannot contain itself.
 	anchors map[string]*Node
 	merged  int
 	fault   *Fault
@@ -250,7 +255,7 @@ func (r *reader) node(n ast.Node) *Node {
 		if named := r.anchors[name]; named != nil {
 			return named
 		}
-		// The message omits the name: it may be a password that starts with "*".
+		// The message omits the alias, because it may be a password that starts with "*".
 		return r.refuse(n, "alias used before its definition",
 			"write the value itself, or quote it if it starts with *")
 	case *ast.TagNode:
@@ -276,13 +281,13 @@ func (r *reader) placed(n ast.Node, made Node) *Node {
 func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	m := Node{Kind: Mapping}
 	var merge *ast.MappingValueNode
-	place := 0 // position of the merged keys
+	place := 0 // where the merged keys are inserted
 	for i, v := range values {
 		key := plainText(v.Key)
 		if key == nil {
 			return r.refuse(v.Key, "a key must be plain text", `write "key: value"`)
 		}
-		if i == 0 { // a block map's own token is the colon
+		if i == 0 { // the parser's position of a block map is its colon
 			m.Line, m.Column = key.Position.Line, key.Position.Column
 		}
 
@@ -309,7 +314,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a plain text key; nil for others.
+// plainText returns the token of a key that is plain text; nil for other keys.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -329,7 +334,7 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "use <<: *name, or <<: [*one, *other], with &name before a map further up; or write the keys " +
 	"themselves"
 
-// Keys of the map itself win, then keys of the map named first.
+// merge copies the keys of aliased maps. The map's own keys take precedence, followed by those of the first alias.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
@@ -343,7 +348,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 
 	var merged []Pair
 	for _, alias := range aliases {
-		// An inline map is refused because its duplicate keys would go unnoticed.
+		// Inline maps are rejected because duplicate keys in them would not be detected.
 		if _, ok := alias.(*ast.AliasNode); !ok {
 			r.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return
@@ -374,7 +379,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	m.Pairs = slices.Insert(m.Pairs, place, merged...)
 }
 
-// Normalize returns the text of a file without its byte order mark and with LF line breaks.
+// Normalize returns the file's text without its byte order mark and with LF line breaks.
 func Normalize(data []byte, o *Options) (string, *Fault) {
 	if len(data) > o.MaxBytes {
 		return "", &Fault{Text: fmt.Sprintf("the file is larger than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
@@ -386,7 +391,7 @@ func Normalize(data []byte, o *Options) (string, *Fault) {
 	return lineEnds.Replace(text), nil
 }
 
-// Read is [Normalize] followed by [Map].
+// Read applies [Normalize] and [Map].
 func Read(data []byte, o *Options) (*Node, *Fault) {
 	text, fault := Normalize(data, o)
 	if fault != nil {
@@ -395,7 +400,8 @@ func Read(data []byte, o *Options) (*Node, *Fault) {
 	return Map(text, o)
 }
 
-// Map parses a document with a mapping at the top and LF line breaks; nil if it is empty.
+// Map parses a document whose top level is a mapping and whose line breaks are LF. It returns nil if the document is
+// empty.
 func Map(text string, o *Options) (*Node, *Fault) {
 	tokens := lexer.Tokenize(text)
 	if fault := o.admit(tokens); fault != nil {

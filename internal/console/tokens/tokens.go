@@ -29,10 +29,10 @@ const (
 	Filename = "console-tokens.json"
 	// UsedFilename is the file in which the environment records the last use of tokens.
 	UsedFilename = "console-tokens.used.json"
-	// prefix helps secret scanners find leaked tokens.
+	// prefix starts every token's secret, so that secret scanners find leaked ones.
 	prefix    = "tendril_"
 	maxTokens = 100
-	// usedEvery limits how often the time of use is written.
+	// usedEvery is the minimum time between writes of a token's last use.
 	usedEvery = time.Minute
 )
 
@@ -42,13 +42,15 @@ type Token struct {
 	Name string `json:"name"`
 	// Scopes holds at least one Scope constant.
 	Scopes []string `json:"scopes"`
-	// Expires and LastUsed are zero for never. LastUsed has a precision of one minute.
+	// Expires and LastUsed are zero if the token does not expire or has not been used. LastUsed is accurate to one
+	// minute.
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// stored is a token in the file. An unsalted SHA-256 is sufficient because the secret is 256 random bits.
+// stored is a token as stored in the file. An unsalted SHA-256 digest is sufficient, because the secret is 256 random
+// bits.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
@@ -140,7 +142,7 @@ func List(dataDir string) ([]Token, error) {
 	tokens := make([]Token, len(stored))
 	for i := range stored {
 		tokens[i] = stored[i].Token
-		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // ignore an earlier token of the same name
+		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // ignores an earlier token with the same name
 			tokens[i].LastUsed = at
 		}
 	}
@@ -192,7 +194,7 @@ func readUsed(path string) map[string]time.Time {
 	return used
 }
 
-// File holds the tokens in force and rereads the file when it changes.
+// File holds the valid tokens, and rereads the file when it changes.
 type File struct {
 	Dir string
 	Log *slog.Logger

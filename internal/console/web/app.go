@@ -58,7 +58,7 @@ func (v *visit) app() (any, error) {
 	if page.Process != "" {
 		names = []string{page.Process}
 	}
-	seen := map[int64]bool{} // a process name includes the output of its replicas
+	seen := map[int64]bool{} // a process's log lines include those of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := v.api.Logs(v.ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
@@ -76,7 +76,7 @@ func (v *visit) app() (any, error) {
 	return page, nil
 }
 
-// processState returns a process's state in one word. Running processes that are not ready have their own.
+// processState returns a process's state in one word. Running processes that are not ready have their own word.
 func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:

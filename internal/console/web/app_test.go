@@ -105,7 +105,7 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 		"version &#34;two&#34; is not a whole number")
 }
 
-// It continues in the background, and the page displays its progress.
+// The deployment continues in the background, and the page shows its progress.
 func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)

@@ -14,7 +14,7 @@ import (
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hiddenFields returns the hidden fields of the page's form that posts to action.
+// hiddenFields returns the hidden fields of the form that posts to action.
 func hiddenFields(t *testing.T, page, action string) url.Values {
 	t.Helper()
 	_, after, found := strings.Cut(page, `action="`+action+`"`)
@@ -29,7 +29,7 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// Submits "all that match" unchanged, after more messages arrived, and after the page's filter was lost.
+// Submits "all that match" unchanged, after more messages have arrived, and after the page's filter is lost.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
@@ -53,7 +53,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 			s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
 			s.dead("b", "no such tenant", "4", "5", "6", "7", "8")
 			fields := hiddenFields(t, s.get(address), "/dead/redrive")
-			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // after the page was rendered
+			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // arrives after the page was rendered
 			fields.Set("which", "all")
 			if c.change != nil {
 				c.change(fields)
@@ -69,7 +69,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}
 }
 
-// Follows the link on the overview to the confirmation page, and chooses one reason there.
+// Follows the link on the overview to the confirmation page, and selects one of the reasons there.
 func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
@@ -85,7 +85,7 @@ func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	page = s.get("/dead/jobs-dead/redrive?" + url.Values{"which": {"all"}, "queue": {"jobs-dead"},
 		"reason": {"HTTP 422 no such tenant"}}.Encode())
 	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
-	s.dead("b", "no such tenant", "6") // stays
+	s.dead("b", "no such tenant", "6") // remains in the queue
 	fields := hiddenFields(t, page, "/dead/redrive")
 	fields.Set("rate", "100")
 	wantText(t, s.post("/dead/redrive", fields), "Redriving 2 messages.")
@@ -140,7 +140,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// actsAtOnce lists forms that act on a single click, with the reason why this is safe.
+// actsAtOnce lists forms that act on a single click, and why this is safe.
 var actsAtOnce = map[string]string{
 	"overview.html /queues/{{segment .Name}}/resume": "undone by a pause",
 	"queue.html /queues/{{segment $q.Name}}/resume":  "undone by a pause",
@@ -158,9 +158,9 @@ var (
 	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
 )
 
-// In the templates, forms that act are in a menu, on their own page, or in the list above.
+// In the templates, forms that destroy something are in a menu, on a page of their own, or in the list above.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
-	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages of the forms
+	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages that consist of a form
 	names, err := templates.ReadDir("templates")
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	}
 }
 
-// If all dead letters failed for the same reason, the page names it.
+// If all dead letters have the same reason, the page names it.
 func TestRedriveOfOneReasonNamesIt(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "no such tenant", "1", "2")

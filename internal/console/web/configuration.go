@@ -32,9 +32,10 @@ type configurationPage struct {
 	Sections []settingsSection
 	// Version hashes the form's contents, to detect a form older than the settings.
 	Version string
-	// ReadOnly explains why nothing can be changed here, Note the result of submitting the form; both may be "".
+	// ReadOnly explains why nothing can be changed here, and Note is the result of submitting the form; both may be
+	// "".
 	ReadOnly, Note string
-	Problems       []api.Detail // problems of no displayed field
+	Problems       []api.Detail // problems that do not belong to a displayed field
 	// Preview is the effect of the change in Fields and Unset; nil for the form.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
@@ -47,7 +48,7 @@ type settingsSection struct {
 	Open    bool
 	Rows    []settingRow
 	Changed int    // rows with a non-default value
-	Locked  string // why no row can be changed, or ""
+	Locked  string // why none of the rows can be changed, or ""
 }
 
 type settingRow struct {
@@ -55,8 +56,8 @@ type settingRow struct {
 	Text     string
 	FieldFor string
 	Units    string
-	InForce  string // value until the next start, if the file already has a different one
-	Removes  bool   // set in the file, so it can be removed there
+	InForce  string // value in force if the file has a different one, which applies at the next start
+	Removes  bool   // true if the option is set in the file and can be removed there
 	Problems []api.Detail
 }
 
@@ -70,7 +71,7 @@ var specified = []string{"queue-url", "http-path", "mime-type", "http-connection
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
 const (
-	setField   = "set." // followed by the name of an option
+	setField   = "set." // prefix of an option's name
 	unsetField = "unset"
 )
 
@@ -181,7 +182,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
 		row.Hidden, row.Text = true, ""
 	}
-	if o.Type == "duration" { // a bare number is in seconds
+	if o.Type == "duration" { // without a unit, a number is in seconds
 		if digits, found := strings.CutSuffix(row.Text, "s"); found && strings.Trim(digits, "0123456789") == "" {
 			row.Text = digits
 		} else {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// settingsOf returns options of every kind.
+// settingsOf returns a configuration with options of every kind.
 func settingsOf() api.Configuration {
 	option := func(name, value, layer, where string, more api.ConfigOption) api.ConfigOption {
 		more.Name, more.OptionValue = name, api.OptionValue{Value: value, Layer: layer, Where: where}
@@ -49,7 +49,7 @@ func settingsOf() api.Configuration {
 		}}
 }
 
-// form returns the fields a browser would send, with some of them changed.
+// form returns the fields that a browser would submit, with the changes in typed.
 func form(t *testing.T, page string, typed map[string]string) url.Values {
 	t.Helper()
 	_, page, found := strings.Cut(page, `<form class="settings"`)

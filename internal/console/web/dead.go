@@ -38,7 +38,7 @@ type deadPage struct {
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64 // newest message when the page was rendered, limiting bulk actions
+	Through  int64 // position of the newest message when the page was rendered, which limits bulk actions
 	Hidden   bool
 	Show     string
 	First    string
@@ -211,7 +211,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup returns the number of selected messages if they are exactly one group.
+// countGroup returns the number of selected messages if the selection is exactly one group.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -270,7 +270,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	return c, most, rate, err
 }
 
-// isOf reports whether the form can be from the page at address, which then has the same filter. Browsers may omit
+// isOf reports whether the form may be from the page at address, because both have the same filter. Browsers may omit
 // the address.
 func (c chosen) isOf(address string) bool {
 	u, err := url.Parse(address)
@@ -282,7 +282,7 @@ func (c chosen) isOf(address string) bool {
 	return shown == c.Filter && (queue == "" || queue == c.Queue)
 }
 
-// redrive moves a few chosen dead letters directly and many by a task.
+// redrive moves a small number of chosen dead letters directly, and larger numbers with a task.
 func redrive(v *visit) (string, error) {
 	c, most, rate, err := confirmed(v)
 	if err != nil {

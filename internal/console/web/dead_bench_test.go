@@ -15,8 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeadLettersPage reports the time and size of a page with many dead letters, and the rate of a redrive
-// task.
+// BenchmarkDeadLettersPage measures a page with many dead letters (time and size) and a redrive task (rate).
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -65,7 +64,8 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying is the number of dead letters that failed, for one of four reasons; the others were sent directly.
+// mostDying is the number of dead letters that failed, each for one of four reasons. The others were sent to the
+// dead-letter queue directly.
 const mostDying = 100_000
 
 // manyDeadLetters returns a console with n messages in jobs-dead.
@@ -96,7 +96,7 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 		}
 		sent, err := store.Queue("jobs").Send(b.Context(), batch)
 		now := time.Duration(0)
-		for range 2 { // the second receive dead-letters them
+		for range 2 { // the second receive moves them to the dead-letter queue
 			if err == nil {
 				_, err = store.Queue("jobs").Receive(b.Context(),
 					queue.ReceiveRequest{Max: len(batch), Wait: &now, Visibility: &now})
@@ -109,7 +109,7 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 			store.RecordAttempt("jobs", sent[j].ID, broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422,
 				Answer: "failure " + string(rune('A'+j%4))})
 		}
-		if i%5000 == 0 { // flush recorded attempts
+		if i%5000 == 0 { // writes the recorded attempts
 			if _, err := store.DeadLetterReasons(b.Context(), "jobs-dead"); err != nil {
 				b.Fatal(err)
 			}

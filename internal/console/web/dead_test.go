@@ -13,7 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// dead creates dead letters of jobs with the attribute tenant, and an attempt with the given answer unless it is "".
+// dead creates dead letters of the queue jobs with the attribute tenant. Unless answer is "", they have an attempt
+// with that answer.
 func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
 	s.Helper()
 	if _, err := s.broker.Ledger("jobs-dead"); err != nil {

@@ -92,13 +92,13 @@ func (v *visit) deployments() (any, error) {
 		}
 	}
 	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
-	if isConflict(err) { // without a data directory there are no events
+	if isConflict(err) { // without a data directory, there are no events
 		err = nil
 	}
 	return page, err
 }
 
-// isConflict reports whether the environment lacks the requested part.
+// isConflict reports whether the environment lacks a component that the request needs.
 func isConflict(err error) bool {
 	refused := (*api.Error)(nil)
 	return errors.As(err, &refused) && refused.Status == http.StatusConflict

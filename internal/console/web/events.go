@@ -61,7 +61,8 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// pages returns links to the first page ("" on it) and the next one, which exists if one row more was read than fits.
+// pages returns links to the first page (or "" if this is the first page) and to the next one, which exists if one
+// more row was read than the page holds.
 func (v *visit) pages(rows int, id func(row int) int64) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

@@ -34,7 +34,7 @@ func view(name string) *template.Template {
 // frame is the data of every template: the state of the environment and the screen's data.
 type frame struct {
 	Title   string
-	Path    string // with query; forms return to it
+	Path    string // includes the query; forms return to it
 	Live    string // URL of the live stream, or ""
 	Entry   string
 	Entries []entry
@@ -49,7 +49,7 @@ type frame struct {
 	Data    any
 }
 
-// count is a number next to a navigation entry. Attention highlights it.
+// count is a number displayed with a navigation entry. Attention highlights it.
 type count struct {
 	N         int64
 	Attention bool

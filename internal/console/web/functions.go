@@ -22,7 +22,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
 
-// number formats a number: exact up to 9,999, then like 12.3 k.
+// number formats a number: exactly up to 9,999, then in the form 12.3 k.
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -151,7 +151,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// tone returns the CSS class of a state: ok, info, warning, failing or none.
+// tone returns the CSS class for a state: ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":

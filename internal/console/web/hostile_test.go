@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// A carriage return is a reference, because browsers change it otherwise. The line feed after a start tag, which they
-// drop, is not part of the text.
+// A carriage return must be a character reference, because browsers would change it. A line feed after a start tag is
+// dropped by browsers and is not part of the text.
 func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -38,7 +38,7 @@ func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	}
 }
 
-// No body is interpreted as an option, a file name, or a command.
+// A body is never interpreted as an option, a file name, or a command.
 func TestCopiedCommandsSendTheBody(t *testing.T) {
 	for body, want := range map[string][2]string{
 		"@/etc/passwd":       {"--data-raw @/etc/passwd http://h/", "send --queue jobs -- @/etc/passwd"},
@@ -53,7 +53,7 @@ func TestCopiedCommandsSendTheBody(t *testing.T) {
 	}
 }
 
-// Text in a template's command is a single word.
+// Text in a command shown by a template is a single shell word.
 func TestCommandsInTemplatesQuoteTexts(t *testing.T) {
 	commands, actions := regexp.MustCompile(`<code>tendril [^\n]*?</code>`), regexp.MustCompile(`\{\{[^}]*\}\}`)
 	eachTemplate(t, func(name, text string) {
@@ -82,7 +82,7 @@ func eachTemplate(t *testing.T, each func(name, text string)) {
 	}
 }
 
-// formProperties are properties of form elements used by scripts, which a control of the same name would hide.
+// formProperties are properties of form elements that scripts use. A control with the same name would hide them.
 var formProperties = strings.Fields(`acceptCharset action attributes autocomplete childNodes children classList className
 	click closest content dataset elements enctype encoding firstChild focus getAttribute hasAttribute hidden id innerHTML
 	isConnected lang lastChild length localName matches method name nextSibling nodeName nodeType noValidate parentElement
@@ -100,7 +100,7 @@ func TestFormControlsTakeNoPropertyOfTheirForm(t *testing.T) {
 	})
 }
 
-// signIn follows a link and returns the cookie and the session key.
+// signIn follows a login link and returns the cookie and the session key.
 func (s *site) signIn() (cookie *http.Cookie, key string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), "POST", s.server.URL+"/api/v1/login", strings.NewReader("{}"))
@@ -146,8 +146,8 @@ func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie)
 	return resp.StatusCode, string(page)
 }
 
-// A program on another port of the host gets the cookie and can set others. With them it can read pages, but not act
-// or display anything in the console.
+// A program on another port of the host receives the cookie and can set others. With them it can read pages, but
+// neither act nor display anything in the console.
 func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -165,7 +165,7 @@ func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	if strings.Contains(page, key) {
 		t.Error("the page has the key")
 	}
-	wrong := strings.Repeat("X", len(key)) // the key may start with an X
+	wrong := strings.Repeat("X", len(key)) // the key could start with an X
 	again.Set(keyField, wrong)
 	if status, _ = s.as("POST", "/queues/jobs/pause", again, cookie); status != http.StatusForbidden {
 		t.Errorf("with a wrong key: %d", status)

@@ -21,7 +21,7 @@ type jsonNode struct {
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
-	Cut        bool // Nodes may be incomplete
+	Cut        bool // true if Nodes may be incomplete
 }
 
 func (n *jsonNode) Brackets() string {
@@ -46,8 +46,8 @@ func (n *jsonNode) Members() string {
 
 type treeReader struct {
 	decoder *json.Decoder
-	left    int  // values that may still be added
-	isFull  bool // the limit was exceeded, reading has stopped
+	left    int  // number of values that may still be added
+	isFull  bool // true if the limit was exceeded and reading has stopped
 	cut     bool // something was omitted
 }
 

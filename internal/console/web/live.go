@@ -49,7 +49,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 			err = out.send(part.Bytes())
 			s.buffers.Put(part)
 		} else if problemOf(err).Status == http.StatusUnauthorized {
-			return // the session has ended; reloading the page says so
+			return // the session has ended; reloading the page shows that
 		} else {
 			err = out.alive()
 		}
@@ -64,7 +64,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns a request for the page named by the parameter at, and its screen, or nil.
+// find returns a request for the page in the parameter at, and its screen, or nil.
 func (s *Site) find(r *http.Request) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(r.URL.Query().Get("at")))
 	if err != nil {

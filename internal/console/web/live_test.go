@@ -39,8 +39,8 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// Opens each live page with two parameters, one of which contains an ampersand. It uses the table of screens, so that
-// none is missed.
+// Opens each live page with two parameters, one of which contains an ampersand. The pages are those in the table of
+// screens, so that none is missed.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]
@@ -66,7 +66,7 @@ func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 			if got := stream.Query()["at"]; len(got) != 1 || got[0] != address {
 				t.Errorf("the stream is about %q, want %q", got, address)
 			}
-			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // their forms' field back
+			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // the forms' field back
 		})
 	}
 }

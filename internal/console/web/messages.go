@@ -56,7 +56,7 @@ type messagePage struct {
 	Form     string
 	Text     string
 	Tree     *jsonNode
-	Whole    bool // Tree is complete
+	Whole    bool // true if Tree is complete
 	MaxTries int  // receives before dead-lettering; 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string
@@ -114,13 +114,13 @@ func curlCommand(target, body string) string {
 }
 
 func sendCommand(queue, body string) string {
-	if body == "-" { // as an argument, it means standard input
+	if body == "-" { // an argument "-" means standard input
 		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
 	}
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-// chooseForm selects the form of the body from the URL. The default for JSON is a tree.
+// chooseForm selects how to display the body, based on the URL. By default, JSON is displayed as a tree.
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
 	isJSON := json.Valid([]byte(p.Body))
@@ -155,7 +155,7 @@ func (p *messagePage) Raw() string {
 
 type attempt struct{ api.Attempt }
 
-// Sign returns the status, or the outcome if there is no status or it is 200, as for a failed function.
+// Sign returns the status. It returns the outcome if there is no status, or if it is 200, as for a failed function.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)

@@ -40,12 +40,12 @@ type deadQueue struct {
 	Queue string
 	Count int64
 	Most  *api.ReasonGroup // nil if the reasons are unknown or hidden
-	Since time.Time        // oldest message; zero if unknown
+	Since time.Time        // time of the oldest message; zero if unknown
 }
 
 type queueRow struct {
 	api.Queue
-	Dead         bool // used as dead-letter queue
+	Dead         bool // true if used as dead-letter queue
 	Worker       *api.Worker
 	FailingShare float64 // share of failed deliveries since startup, 0 to 1
 	DeadLetters  int64

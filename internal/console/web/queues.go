@@ -97,7 +97,7 @@ func noQueue(name string) error {
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {
-	// Forms end lines with CR and LF.
+	// Browsers send line breaks in forms as CR LF.
 	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
 	out := api.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("message-attributes"); text != "" {

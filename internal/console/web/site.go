@@ -59,7 +59,7 @@ var (
 		configurationActs)
 )
 
-// entries is the navigation in order. Numbers next to entries come from [frame.Counts].
+// entries are the entries of the navigation, in order. The numbers displayed with them are [frame.Counts].
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -181,12 +181,12 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	}
 	shown := problemOf(err)
 	if shown.NoKey {
-		name = "key" // this page resubmits the form with the key entered
+		name = "key" // the page "key" submits the form again, with the key that the user enters
 	}
 	shown.Request = w.Header().Get(api.RequestIDHeader)
 	v.Data, v.screen = shown, nil
 	if name != "signin" && v.status.Environment == "" {
-		v.status, _ = v.api.Status(v.ctx) // for the frame; optional
+		v.status, _ = v.api.Status(v.ctx) // only needed for the frame
 	}
 	s.answerWith(w, v, name, status)
 }

@@ -27,22 +27,22 @@ import (
 	"tendril/queue"
 )
 
-// site is a site with an embedded queue, used by the owner.
+// site is a site with an embedded queue. Its requests are the owner's.
 type site struct {
 	*testing.T
 	broker *broker.Broker
 	server *httptest.Server
 	client *http.Client
 	status api.Status
-	paused map[string]string // reasons by queue
+	paused map[string]string // reason of each pause, by queue
 	tasks  api.TasksStatus
-	// history is empty at first.
+	// history is initially empty.
 	history console.History
 	runs    []api.TaskRun
-	// change answers changes of the settings.
+	// change handles changes of the settings.
 	settings api.Configuration
 	change   func(api.SettingsChange) (api.SettingsPreview, error)
-	// Versions, scaling decisions and requested deployments.
+	// The app's versions, the scaling decisions and the requested deployments.
 	versions  []api.AppVersion
 	decisions api.ScaleDecisions
 	instances api.Instances
@@ -61,7 +61,7 @@ const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}ja
 
 func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
 
-// newSiteWith is like newSite with access settings.
+// newSiteWith is like newSite, but configures access.
 func newSiteWith(t *testing.T, access console.Access) *site {
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestEveryScreenRendersForAnEnvironmentWithoutAnything(t *testing.T) {
 	s := newSite(t)
 	for _, sc := range screens {
 		if sc.form || strings.Contains(strings.ReplaceAll(sc.path, "{$}", ""), "{") {
-			continue // pages of one item, which does not exist
+			continue // pages about an item that does not exist here
 		}
 		page := s.get(strings.TrimSuffix(sc.path, "{$}"))
 		wantText(t, page, "<h1>", "shop", `aria-current="page"`)
@@ -458,7 +458,7 @@ func TestAssetsMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// Compares every third-party file with its checksum.
+// TestThirdPartyFilesAreThoseOfTheList compares every third-party file with its checksum.
 func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	list, err := os.ReadFile("third_party/SHA256SUMS")
 	if err != nil {
@@ -494,7 +494,7 @@ func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// FuzzMessageIsNeverMarkup puts external text in every place that displays it.
+// FuzzMessageIsNeverMarkup inserts external text in every place that displays it.
 func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
@@ -535,7 +535,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	})
 }
 
-// hostileTreePage returns a message with external text as its body, or in each place of a JSON document.
+// hostileTreePage returns the page of a message whose body is external text, or a JSON document that consists of it.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
@@ -552,7 +552,7 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	return page
 }
 
-// hostileDeadPage returns a page of dead letters with external text everywhere.
+// hostileDeadPage returns a page of dead letters with external text in every field.
 func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
@@ -564,7 +564,8 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// checkMarkup parses a page like a browser, and fails for elements and attributes missing from the templates.
+// checkMarkup parses a page as a browser would. It fails if there are elements or attributes that are not in the
+// templates.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {

@@ -20,7 +20,7 @@ type recentCurves struct {
 	queues map[string]series.Traffic
 }
 
-// of returns the traffic by queue name; nil if unavailable.
+// of returns the traffic of each queue by name; nil if unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	return c.queues
 }
 
-// perSecond formats the latest rate of a curve like 'tendril top', "–" if unknown.
+// perSecond formats a curve's latest rate as in 'tendril top'; "–" if unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {

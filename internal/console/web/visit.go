@@ -174,7 +174,7 @@ func (v *visit) who() string {
 	return c.Who
 }
 
-// ownPath returns a path of this site, or "/" if back might lead elsewhere.
+// ownPath returns back if it is a path on this site, otherwise "/".
 func ownPath(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||

@@ -12,29 +12,29 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Events are callbacks, which may be nil. They run on the calling goroutine and should return soon.
+// Events are callbacks, any of which may be nil. They run on the calling goroutine and should return quickly.
 type Events struct {
-	// SendFailed reports the first of a series of messages that did not reach systemd. The error omits the message's
-	// text.
+	// SendFailed is called for the first of a series of messages that could not be sent to systemd. The error does
+	// not contain the message.
 	SendFailed func(err error)
-	// WatchdogSkipped reports the first of a series of failed checks. systemd kills the process after within, the
-	// unit's WatchdogSec since the last notification, unless the check returns true before.
+	// WatchdogSkipped is called for the first of a series of failed checks. Unless a later check succeeds, systemd
+	// kills the process when the duration within, the unit's WatchdogSec, has passed since the last notification.
 	WatchdogSkipped func(within time.Duration)
 }
 
-// Systemd sends messages to the service manager, if any. It is safe for concurrent use.
+// Systemd sends notifications to systemd, if it started the process. It is safe for concurrent use.
 type Systemd struct {
 	events Events
-	// watchdogTimeout returns the unit's WatchdogSec; may be 0.
+	// write sends a notification, and watchdogTimeout returns the unit's WatchdogSec; may be 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits both the wait for another message and the wait for systemd.
+	// timeout limits how long send waits for an earlier message, and how long for systemd.
 	timeout time.Duration
-	sending chan struct{} // holds a token while a message is being sent
+	sending chan struct{} // holds a token while a message is sent
 	failing atomic.Bool
 }
 
-// New returns a connection to systemd.
+// New returns a [Systemd] for this process.
 func New(events Events) *Systemd {
 	return &Systemd{
 		events:          events,
@@ -44,31 +44,31 @@ func New(events Events) *Systemd {
 	}
 }
 
-// Ready reports that the service has started or reloaded, and sets the status. It must follow each
-// [Systemd.Reloading], even if the settings are rejected.
+// Ready reports that the service has started or reloaded, and sets its status text. It must follow every call of
+// [Systemd.Reloading], even if the new settings were rejected.
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading reports that the service is reloading its settings.
+// Reloading reports that the service has started to reload its settings.
 func (s *Systemd) Reloading() {
-	// The time identifies the signal of a Type=notify-reload unit that this answers.
+	// With Type=notify-reload, the timestamp tells systemd which reload signal this answers.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping reports that the service is stopping. TimeoutStopSec counts from now unless it already does.
+// Stopping reports that the service is stopping. TimeoutStopSec counts from now, unless it has started already.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
-// Status sets the unit's status text. Control characters become spaces, and text beyond 1024 bytes is truncated.
+// Status sets the unit's status text. Control characters are replaced by spaces, and text is truncated to 1024 bytes.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow the current start or stop at least the given time from now. It never shortens
-// TimeoutStartSec or TimeoutStopSec. A duration of 0 or less does nothing.
+// Extend asks systemd to allow at least the given time from now for the current start or stop. It never shortens
+// TimeoutStartSec or TimeoutStopSec. Durations of 0 or less do nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
 	}
 }
 
-const maxStatus = 1024 // bytes; systemd reads 4096 per message
+const maxStatus = 1024 // in bytes; systemd reads 4096 per message
 
 func statusLine(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -78,14 +78,15 @@ func statusLine(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) > maxStatus {
-		text = strings.ToValidUTF8(text[:maxStatus], "") // removes an incomplete last character
+		text = strings.ToValidUTF8(text[:maxStatus], "") // removes an incomplete character at the end
 	}
 	return "STATUS=" + text
 }
 
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// A write to a full socket blocks and the library sets no deadline, so it has its own goroutine.
+// send sends a message from a separate goroutine, because the library sets no deadline and blocks while the socket is
+// full.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -126,7 +127,7 @@ func (s *Systemd) report(assignment string, err error) {
 }
 
 // WithoutVariables returns a copy of an environment without the variables of systemd's notification protocol. A child
-// process with them could report itself as the service.
+// process that has them could report itself as the service.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

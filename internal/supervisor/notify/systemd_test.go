@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hangGuard fails a test that would otherwise hang.
+// hangGuard is the time after which a hanging test fails.
 const hangGuard = time.Minute
 
-// systemdSocket is systemd's end of a real socket.
+// systemdSocket is systemd's end of the notification socket.
 type systemdSocket struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -26,7 +26,7 @@ type systemdSocket struct {
 
 func newSystemdSocket(t *testing.T) *systemdSocket {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd") // a socket path must be short
+	dir, err := os.MkdirTemp("", "sd") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestMessagesOfAWholeLife(t *testing.T) {
 	s.Extend(0)
 	s.Extend(-time.Second)
 	s.Status("")
-	m.want("STATUS=") // nothing for the two previous calls
+	m.want("STATUS=") // the two previous calls sent nothing
 }
 
 func TestReloadSendsItsTime(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	var failures []error
 	s := New(Events{SendFailed: func(err error) { failures = append(failures, err) }})
 	s.timeout = 10 * time.Millisecond
-	for range 100_000 { // until the socket is full: 10 messages on old kernels, 512 on new ones
+	for range 100_000 { // until the socket is full: after 10 messages on old kernels, 512 on new ones
 		if s.Stopping(); len(failures) > 0 {
 			break
 		}
@@ -161,7 +161,7 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	}
 	s.timeout = hangGuard
 	sent := make(chan struct{})
-	go func() { defer close(sent); s.Ready("up") }() // waits until systemd reads again
+	go func() { defer close(sent); s.Ready("up") }() // blocks until systemd reads again
 	for got := m.next(); got != "READY=1\nSTATUS=up"; got = m.next() {
 		if got != "STOPPING=1" {
 			t.Fatalf("systemd received %q", got)

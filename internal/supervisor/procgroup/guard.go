@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// guardScript reads runs from its input ("+ 123:MARKER", "- 123:MARKER") and kills the remaining ones when the input
-// ends, because tendril died. It ignores signals that stop a whole service, so that it does not exit before tendril.
+// guardScript reads from standard input which runs start and end ("+ 123:MARKER", "- 123:MARKER"). When the input
+// ends, tendril has died, and the script kills the remaining runs. It ignores signals that are sent to a whole
+// service, so that it does not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -49,22 +50,22 @@ for run in $live; do
   esac
 done`
 
-// MarkVariable is the environment variable with a run's marker.
+// MarkVariable is the environment variable that holds a run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
-// Guard is a small shell that kills tendril's descendants if tendril itself is killed: the kernel's parent-death
-// signal reaches only direct children. Without a shell there is no guard, and everything else still works. The zero
-// value is ready to use. It is safe for concurrent use.
+// Guard is a small shell process that kills tendril's descendants if tendril itself is killed; the kernel's
+// parent-death signal reaches only direct children. On systems without a shell there is no guard, and everything else
+// works. The zero value is ready to use. It is safe for concurrent use.
 type Guard struct {
 	mu sync.Mutex
-	// live holds "PID:MARKER" of each run.
+	// live holds "PID:MARKER" for each run.
 	live map[string]bool
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// Add guards the run that pid leads; 0 is a run with a reaped leader. marker identifies processes outside its group:
-// the folder of a control group, or the value of [MarkVariable]; may be "".
+// Add guards the run whose leader is pid, or 0 if the leader was reaped. marker identifies the processes outside the
+// leader's group; it is a control group's directory, the value of [MarkVariable], or "".
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,13 +83,14 @@ func (g *Guard) Add(pid int, marker string) {
 	g.start()
 }
 
-// Remove must be called before the leader is reaped, because its number may be reused afterwards.
+// Remove stops guarding a run. It must be called before the leader is reaped, because its PID may be reused
+// afterwards.
 func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	run := runOf(pid, marker)
 	if g.pipe != nil && g.live[run] {
-		// The next Add replaces a lost guard.
+		// If the guard has died, the next Add starts a new one.
 		_, _ = fmt.Fprintln(g.pipe, "-", run)
 	}
 	delete(g.live, run)
@@ -103,7 +105,7 @@ func (g *Guard) Close() {
 	g.release()
 }
 
-// Watch starts a guard for the current runs if necessary, so that Add takes little time.
+// Watch starts a guard for the current runs if there is none, so that the next Add is fast.
 func (g *Guard) Watch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +118,7 @@ func (g *Guard) Watch() {
 	g.start()
 }
 
-// PID returns the guard's process ID; may be 0.
+// PID returns the guard's process ID; 0 if there is no guard.
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +128,7 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// The guard has its own session, so that a terminal's Ctrl-C does not reach it.
+// start starts the guard in a separate session, so that Ctrl-C in a terminal does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",

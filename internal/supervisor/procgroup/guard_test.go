@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// child is a guarded group with one process.
+// child is a guarded process group that consists of one process.
 type child struct {
 	t *testing.T
 	Leader
@@ -61,10 +61,10 @@ func kill(t *testing.T, g *Guard) {
 	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.cmd.Wait() // closes its end of the pipe
+	_ = g.cmd.Wait() // closes the process's end of the pipe
 }
 
-// A service manager sends TERM to all processes at once, but the guard is needed during the drain.
+// A service manager sends SIGTERM to all processes at once, but the guard must outlast the drain.
 func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -93,7 +93,7 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	removed.mustLive()
 }
 
-// A killed guard is replaced at the next start, and the new one gets all groups.
+// If the guard is killed, the next start replaces it, and the new one guards all groups.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -107,7 +107,7 @@ func TestGuardIsReplaced(t *testing.T) {
 	removed.mustLive()
 }
 
-// Watch starts a guard before the first run, and replaces a lost one.
+// Watch starts a guard before the first run, and replaces one that was killed.
 func TestGuardWatchesBefore(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -121,5 +121,5 @@ func TestGuardWatchesBefore(t *testing.T) {
 	if g.Watch(); g.PID() == 0 || g.PID() == first {
 		t.Errorf("the guard is process %d, and was %d, which is dead", g.PID(), first)
 	}
-	g.Remove(1<<30, "") // never added
+	g.Remove(1<<30, "") // was never added
 }

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes make a child the leader of its own group, and the kernel kill it when its parent thread exits.
+// Attributes returns attributes that make a child the leader of a new process group, and make the kernel kill it when
+// its parent thread exits.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// Await waits for the leader to exit without reaping it.
+// Await waits until the leader has exited, without reaping it.
 func (l *Leader) Await() {
 	for {
 		err := unix.Waitid(unix.P_PID, l.PID(), nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -22,7 +23,7 @@ func (l *Leader) Await() {
 	}
 }
 
-// Reap reaps the leader, after Await, and returns the error of exec.Cmd.Wait.
+// Reap reaps the leader after Await, and returns the result of exec.Cmd.Wait.
 func (l *Leader) Reap() error {
 	l.err = l.Cmd.Wait()
 	return l.err

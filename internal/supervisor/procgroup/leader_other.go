@@ -4,14 +4,14 @@ package procgroup
 
 import "syscall"
 
-// Attributes make a child the leader of its own group.
+// Attributes returns attributes that make a child the leader of a new process group.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Await waits for the leader and reaps it, because there is no portable way to wait without reaping. The group's number is not reused while it has members, so signals
-// still reach only them.
+// Await waits until the leader has exited and reaps it, because there is no portable way to wait without reaping. The
+// group's ID is not reused while the group has members, so signals still reach only them.
 func (l *Leader) Await() { l.err = l.Cmd.Wait() }
 
-// Reap returns the error of exec.Cmd.Wait in Await.
+// Reap returns the result of exec.Cmd.Wait, which Await called.
 func (l *Leader) Reap() error { return l.err }

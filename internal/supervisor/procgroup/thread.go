@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Thread is an operating system thread that lives from the first Do until Close. Linux sends the parent-death signal
-// when the parent thread exits, not the parent process, and Go may end threads at any time. The zero value is ready
-// to use. It is safe for concurrent use.
+// Thread is an operating system thread that exists from the first Do until Close. Linux sends the parent-death signal
+// when the parent thread exits, and Go may end its threads at any time. The zero value is ready to use. It is safe
+// for concurrent use.
 type Thread struct {
 	mu    sync.Mutex
 	calls chan func()
 }
 
-// Do runs f on the thread and waits for it to return.
+// Do calls f on the thread and returns when f returns.
 func (t *Thread) Do(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,13 +32,13 @@ func (t *Thread) Do(f func()) {
 
 func loop(calls <-chan func()) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread() // otherwise the thread would exit with this goroutine
+	defer runtime.UnlockOSThread() // a locked thread would exit with its goroutine
 	for call := range calls {
 		call()
 	}
 }
 
-// Close releases the thread. No child started on it may be alive.
+// Close ends the thread. All children started on it must have exited.
 func (t *Thread) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,11 +48,11 @@ func (t *Thread) Close() {
 	}
 }
 
-// Leader is the first process of a group, started with [Attributes].
+// Leader is the first process of a process group, started with [Attributes].
 type Leader struct {
 	Cmd *exec.Cmd
 	err error
 }
 
-// PID returns the number of the leader and of its group.
+// PID returns the process ID of the leader, which is also the ID of its group.
 func (l *Leader) PID() int { return l.Cmd.Process.Pid }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The thread runs nothing else, so nothing else can end it.
+// The thread runs only functions passed to Do, so that nothing else can end it.
 func TestThreadIsKept(t *testing.T) {
 	t.Parallel()
 	var th Thread
@@ -26,11 +26,11 @@ func TestThreadIsKept(t *testing.T) {
 	})
 }
 
-// onThreadThatEnds ends a thread and returns its ID.
+// onThreadThatEnds returns the ID of a thread that has ended.
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {
-		// A locked goroutine that returns ends its thread, except for the main thread, which is held here until
+		// A thread ends when its locked goroutine returns, except for the main thread, which is held here until
 		// another thread has ended.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
