@@ -176,7 +176,7 @@ func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 			{Name: hostile, Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 2}}}
 	page := s.get("/instances")
 	wantText(t, page, "this one", "not protected from scale-in", "term 3, lease seen 2 s ago", "others are not known",
-		"&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="In flight">0<`)
+		"&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`)
 }
 
 func TestScreensOfTheAppNeedARight(t *testing.T) {
