@@ -102,6 +102,8 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 
 		select {
 		case <-time.After(registrySeek):
+		case <-m.life.draining: // the periodic tasks close the registry
+			return
 		case <-ctx.Done():
 			return
 		}
