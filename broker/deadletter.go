@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -207,9 +208,10 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// deadLetter moves messages that exceeded their maximum receive count. If it fails, they stay in the queue and become
-// visible.
+// deadLetter moves messages that exceeded their maximum receive count, in the order in which they were sent: a receive
+// finds them in any order if several became visible at once. If it fails, they stay in the queue and become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
+	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
 	t := &transfer{from: q, dead: true}
 	for _, m := range list {

@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tendril/queue"
 )
@@ -91,4 +93,32 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	if m := one(t, q); m.ReceiveCount != 2 {
 		t.Errorf("%+v", m)
 	}
+}
+
+// Messages whose visibility timeouts end together reach the dead-letter queue in the order in which they were sent.
+func TestDeadLettersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, t.TempDir(), nil)
+		dead := create(t, b, "dead", nil)
+		q := create(t, b, "work", map[string]string{"RedrivePolicy": policy(b, dead.Name(), 1)})
+		var want []string
+		for range 10 {
+			want = append(want, send(t, q, queue.Outgoing{Body: "x"})[0].ID)
+		}
+		for range want {
+			one(t, q)
+		}
+		time.Sleep(time.Minute)
+		if got := take(t, q, 10); len(got) != 0 {
+			t.Fatalf("received %d messages more often than the policy allows", len(got))
+		}
+		var got []string
+		for _, m := range take(t, dead, 10) {
+			got = append(got, m.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("dead letters %v, want %v", got, want)
+		}
+	})
 }
