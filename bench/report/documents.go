@@ -77,8 +77,8 @@ func conditions(all *results) string {
 	text := fmt.Sprintf("Measured on %s at commit %s, on %s, with %s. ", date, all.facts["commit"], all.facts["machine"],
 		all.facts["go"])
 	if n := all.rounds(); n > 1 {
-		text += fmt.Sprintf("Figures are medians of %d rounds with the lowest and the highest in brackets, or of one "+
-			"round. ", n)
+		text += fmt.Sprintf("Figures are medians of %d rounds, or of one round. Ranges wider than a fifth of the median are "+
+			"in brackets; bench/results.txt has all. ", n)
 	} else {
 		text += "Figures are of one round. "
 	}

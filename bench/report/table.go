@@ -28,7 +28,7 @@ type cell struct {
 	scale                   float64
 }
 
-// markdown renders the table with medians, and the range if there are several rounds.
+// markdown renders the table with medians, and with ranges that are wide.
 func (t *table) markdown(all *results) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -63,6 +63,9 @@ func everything(all *results, benchmark string) (t table, ok bool) {
 	return t, len(parts) > 0
 }
 
+// wide is the width of a range, in relation to the median, above which it is shown.
+const wide = 0.2
+
 func (c *cell) text(all *results) string {
 	s := c.sample(all)
 	switch {
@@ -70,7 +73,7 @@ func (c *cell) text(all *results) string {
 		return c.format
 	case len(s) == 0:
 		return "not measured"
-	case len(s) == 1 || number(s.lowest()) == number(s.highest()):
+	case s.highest()-s.lowest() <= wide*s.median():
 		return fmt.Sprintf(c.format, number(s.median()))
 	}
 	return fmt.Sprintf(c.format, number(s.median())) + fmt.Sprintf(" (%s to %s)", number(s.lowest()), number(s.highest()))

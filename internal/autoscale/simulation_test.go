@@ -159,15 +159,14 @@ func TestFleetSimulation(t *testing.T) {
 // fleetTable returns a table for the documentation with the worst of five services in each row.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
-	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible " +
-		"| changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
-		"|---|---|---|---|---|---|---|---|---|\n")
+	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +
+		"| turns (the load's own) |\n" +
+		"|---|---|---|---|---|---|\n")
 	for _, first := range results[:5] {
 		for _, size := range fleetSizes() {
-			var most outcome
+			turns := 0
 			var wait, allowed time.Duration
 			var share, rate float64
-			wrong := 0
 			for _, o := range results {
 				if o.c.family != first.c.family || o.c.fleet.most != size {
 					continue
@@ -175,13 +174,11 @@ func fleetTable(results []outcome) string {
 				if wait == 0 || o.waited > wait {
 					wait, allowed = o.waited, o.c.allowedInFleet()
 				}
-				most.peak, most.turns = max(most.peak, o.peak), max(most.turns, o.turns)
+				turns = max(turns, o.turns)
 				share, rate = max(share, o.hours/o.ideal), max(rate, float64(o.changes)/o.c.length.Hours())
-				wrong, most.held, most.blind = wrong+len(o.wrong), most.held+o.held, most.blind+o.blind
 			}
-			fmt.Fprintf(&out, "| %s | %d | %d | %v (%v) | %.2f | %.1f | %d (%d) | %d | %d, %d |\n",
-				first.c.family, size, most.peak, wait, allowed, share, rate, most.turns, first.c.turns, wrong, most.held,
-				most.blind)
+			fmt.Fprintf(&out, "| %s | %d | %v (%v) | %.2f | %.1f | %d (%d) |\n", first.c.family, size, wait, allowed, share,
+				rate, turns, first.c.turns)
 		}
 	}
 	return out.String()
