@@ -42,14 +42,15 @@ type tester interface {
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
-	fifo, long, deaf, twice, down := base, base, base, base, base
+	fifo, long, deaf, twice, down, lossy := base, base, base, base, base, base
 	fifo.fifo, fifo.failing, fifo.broken, fifo.work = true, 0.3, 0.3, 2*time.Second
 	long.dead, long.work = queuetest.FakeChangeVisibility, 30*time.Second
 	deaf.dead = queuetest.FakeDelete
 	twice.double, twice.work = 0.3, 2*time.Second
 	down.outage, down.flap, down.failing, down.evt = 0.3, true, 0.3, ptr(2*time.Second)
+	lossy.fifo, lossy.dead, lossy.work = true, queuetest.FakeChangeVisibility, 30*time.Second
 	twice.postponing, down.postponing, fifo.postponing = 0.9, 0.3, 0.9
-	return []world{base, fifo, long, deaf, twice, down}
+	return []world{base, fifo, long, deaf, twice, down, lossy}
 }
 
 func drawWorld(t *rapid.T) world {
