@@ -9,21 +9,21 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Events contains this package's listeners. Each may be nil. They are called one at a time and must not block.
+// Events contains the package's listeners. Each may be nil. They are called one at a time and must not block.
 type Events struct {
 	// Decided is called when the size changes, or stays the same for a new reason.
 	Decided func(Decided)
 	Failed  func(Failed)
 	// Protected is called when scale-in protection is set or removed.
 	Protected func(on bool)
-	// Terminating is called when this instance starts to drain.
+	// Terminating is called when this instance starts to drain before its termination.
 	Terminating func()
-	// Terminated is called after the drain and the completion of the lifecycle hook. If either failed, the group
+	// Terminated is called after the drain and the completion of the lifecycle action. If err is not nil, the group
 	// terminates the instance after the hook's timeout.
 	Terminated func(err error)
 }
 
-// LogEvents returns listeners that write to log. scaled names the target, such as "replicas".
+// LogEvents returns listeners that write to log. scaled names what the loop scales, such as "replicas".
 func LogEvents(log *slog.Logger, scaled string) Events {
 	log = log.With("scaled", scaled)
 	return Events{
@@ -69,7 +69,7 @@ type Decided struct {
 	Decision Decision
 
 	Applied bool
-	// "" if applied or unchanged
+	// NotApplied is the reason why a change was not applied, otherwise "".
 	NotApplied string
 }
 
@@ -78,12 +78,12 @@ func (d Decided) repeats(other Decided) bool {
 		d.Decision.Desired == other.Decision.Desired && d.Applied == other.Applied && d.NotApplied == other.NotApplied
 }
 
-// Failed is a failed call.
+// Failed describes a failed call.
 type Failed struct {
-	// such as "reading the size"
+	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
-	// number of consecutive failures of the call
+	// Consecutive is the number of times that the call has failed in a row.
 	Consecutive int
 }
 
@@ -104,7 +104,7 @@ func newCaller(timeout time.Duration, failed func(Failed)) caller {
 	return caller{timeout, failed, map[string]int{}}
 }
 
-// do reports a failure unless ctx has ended.
+// do calls f with a timeout. It reports a failure, unless ctx has ended.
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
 	defer cancel()
@@ -119,7 +119,7 @@ func (c *caller) do(ctx context.Context, doing string, f func(context.Context) e
 	return err
 }
 
-// every calls f immediately and after each interval, until it returns false or ctx ends.
+// every calls f immediately and then after each interval, until f returns false or ctx ends.
 func every(ctx context.Context, interval time.Duration, f func() bool) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -8,44 +8,44 @@ import (
 // QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Backlog is the number of waiting messages, excluding those in flight. Oldest is the oldest one's age if HasAge
-	// is set.
+	// Backlog is the number of waiting messages, not counting those in flight. Oldest is the age of the oldest one if
+	// HasAge is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
 	HasAge  bool
-	// InWork is the number of deliveries in flight. ServiceTime is their average duration, 0 if unknown. PerSecond is
-	// the number completed per second.
+	// InWork is the number of deliveries in flight. ServiceTime is the average duration of a delivery, 0 if unknown.
+	// PerSecond is the number of deliveries completed per second.
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// receiving was paused by a user
+	// Paused means that a user has paused receiving.
 	Paused bool
 }
 
 // Gauge measures the load.
 //
-// A slot allows one delivery in flight. The limit, http-connections, applies to the whole instance and all its
-// replicas, as in Elastic Beanstalk, because it protects the app's dependencies. A replica's slots are its equal
-// share at the largest size; a single replica may exceed it until the size increases.
+// A slot is room for one delivery in flight. The limit, http-connections, applies to the whole instance with all its
+// replicas, as in Elastic Beanstalk, because it protects the services that the app depends on. The slots of a replica
+// are its equal share at the maximum number of replicas. A single replica may exceed that share until there are more.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots of one replica, or of this instance.
+	// Slots is the number of slots of one replica, or of this instance if it is what is scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready func() int
-	// CPU returns the usage in percent.
+	// CPU returns the CPU usage in percent.
 	CPU       func() Reading
 	Deploying func() bool
 }
 
-// Read returns the current measures, without Desired and Ready. If one queue is unknown, so is the sum.
+// Read returns the current measures, except Desired and Ready. If one queue's load is unknown, so is the total.
 func (g *Gauge) Read() Inputs {
 	in, _ := g.Measure()
 	return in
 }
 
-// Measure is [Gauge.Read], and the same measures for the other instances.
+// Measure returns the result of [Gauge.Read], and the same measures as a sample for the other instances.
 func (g *Gauge) Measure() (in Inputs, s Sample) {
 	queues := g.Queues()
 	total := combinedState(queues)
@@ -76,7 +76,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// combinedState adds up the queues. It is known, has an age or is paused only if every queue is.
+// combinedState adds up the queues. The total is known, has an age or is paused only if all queues are.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}
@@ -92,7 +92,7 @@ func combinedState(queues []QueueState) QueueState {
 	return total
 }
 
-// averageServiceTime returns the average in seconds, weighted by throughput, or 0 if unknown.
+// averageServiceTime returns the average service time in seconds, weighted by throughput, or 0 if unknown.
 func averageServiceTime(queues []QueueState) float64 {
 	var sum, weights float64
 	for i := range queues {
@@ -113,19 +113,20 @@ func averageServiceTime(queues []QueueState) float64 {
 // Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
-	// Total backlog, and age of the oldest message in any queue.
+	// The total backlog, and the age of the oldest message in any queue.
 	QueueLoad
-	// At least 1.
+	// Desired is at least 1.
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is the number of waiting messages, excluding those in flight, and the oldest one's age.
+// QueueLoad is the number of waiting messages, not counting those in flight, and the age of the oldest one.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// NewScale adds up the known queues. desired is [Status].Desired, or the current size before the first decision.
+// NewScale adds up the queues whose load is known. desired is [Status].Desired, or the current size before the first
+// decision.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}
 	for _, q := range slices.DeleteFunc(queues, func(q QueueState) bool { return !q.Known }) {

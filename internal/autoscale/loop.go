@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// Target is something that can be scaled.
+// Target is anything that has a size and can be resized.
 type Target interface {
-	// Size returns the number that is ready and the number last requested.
+	// Size returns the number of ready members and the number last requested.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize requests a size and returns when the request is accepted. It is idempotent.
+	// SetSize requests a size and returns after the request is accepted. It is idempotent.
 	SetSize(ctx context.Context, n int) error
 }
 
-// boundedTarget has its own limits in addition to the policy's.
+// boundedTarget is a target with limits of its own, which apply in addition to the policy's.
 type boundedTarget interface {
-	// Bounds returns the limits at the last Size call.
+	// Bounds returns the limits as of the last call of Size.
 	Bounds() (least, most int)
 }
 
-// Advice stores the size for an external scaler and reports it as the current one. The zero value has size 1.
+// Advice is a target that only stores the size, for an external scaler, and reports it as the current size. The zero
+// value has size 1.
 type Advice struct{ size atomic.Int64 }
 
-// Size returns the last requested size twice.
+// Size returns the last requested size as both results.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	n := int(max(a.size.Load(), 1))
 	return n, n, nil
@@ -44,10 +45,10 @@ type Options struct {
 	Policy Policy
 	// Interval is the time between two readings; 0 means 10 s.
 	Interval time.Duration
-	// CallTimeout limits each call of the target; 0 means 10 s.
+	// CallTimeout limits each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// IsLeader reports whether this instance may change the size; nil means true. Other instances read the size only
-	// in every tenth interval.
+	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
+	// size only in every tenth interval.
 	IsLeader func() bool
 	Events   Events
 }
@@ -58,7 +59,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// used only by Run
+	// state and calls are used only by Run.
 	state policyState
 	calls caller
 	size  knownSize
@@ -67,8 +68,8 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop for [Loop.Run], or an error for an invalid policy. load returns the current measures, such as
-// [Gauge.Read].
+// New returns a loop that [Loop.Run] starts, or an error if the policy is invalid. load returns the current measures,
+// such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	policy, err := opts.Policy.Complete()
 	if err != nil {
@@ -87,7 +88,7 @@ func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	return l, nil
 }
 
-// Run decides immediately and then every interval until ctx ends.
+// Run decides immediately and then once per interval, until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
@@ -106,7 +107,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
-		if most < 1 { // set to 0 by the user
+		if most < 1 { // the user has set it to 0
 			d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld, Why: "the bounds of the target do " +
 				"not allow it"}
 			l.decided(policy, in, l.apply(ctx, d, mayApply))
@@ -120,8 +121,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// followerIntervals is the number of intervals between two reads of the size by followers. If all instances of a
-// large group read it every time, AWS would throttle the account.
+// followerIntervals is the number of intervals between two reads of the size by an instance that is not the leader.
+// If all instances of a large group read the size in every interval, AWS would throttle the account.
 const followerIntervals = 10
 
 // knownSize is the last size read and its age in intervals.
@@ -131,8 +132,8 @@ type knownSize struct {
 	age              int
 }
 
-// readSize reads the size, except on followers that have a recent one. mayApply reports whether a decision may be
-// applied.
+// readSize reads the size. Instances that are not the leader reuse a recent size. mayApply reports whether a decision
+// may be applied.
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()
@@ -170,7 +171,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// call also stores a failure until the call succeeds.
+// call makes a call to the target. A failure remains in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -204,12 +205,12 @@ const maxDecisions = 100
 // Status is a snapshot of a loop.
 type Status struct {
 	Policy Policy
-	// Desired is the size that the policy wants, applied or not; 0 before the first decision.
+	// Desired is the size that the policy wants, whether applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// The last hundred, newest first. Repeated decisions share an entry.
+	// Decisions contains the last hundred decisions, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// The last failed call, until it succeeds.
+	// Failed is the last failed call; nil after the call succeeds.
 	Failed *Failed
 }
 
@@ -217,9 +218,9 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// At the last repetition.
+	// Inputs are the inputs of the last repetition.
 	Inputs Inputs
-	// Time of the last repetition, and number of repetitions including the first.
+	// Until is the time of the last repetition. Times is the number of repetitions, including the first decision.
 	Until time.Time
 	Times int
 }
@@ -234,7 +235,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// record reports whether the decision differs from the previous one. For a repeated decision it keeps the latest
+// record stores a decision and reports whether it differs from the previous one. A repeated decision only updates the
 // numbers.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Measure is a trigger's metric, as in the option MeasureName. "" means no trigger.
+// Measure is the metric of a trigger, as in the option MeasureName. "" means that there is no trigger.
 type Measure string
 
-// Measures of a trigger.
+// The measures of a trigger.
 const (
 	CPUUtilization    Measure = "CPUUtilization"    // CPU usage in percent
 	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
@@ -17,10 +17,10 @@ const (
 	BusyShare         Measure = "BusyShare"         // busy delivery slots in percent
 )
 
-// Statistic combines the readings of a period.
+// Statistic is the function that combines the readings of a period.
 type Statistic string
 
-// Statistics of a trigger. Sum depends on the number of readings.
+// The statistics of a trigger. Sum depends on the number of readings.
 const (
 	Average Statistic = "Average"
 	Minimum Statistic = "Minimum"
@@ -32,7 +32,7 @@ type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared means that the value is inversely proportional to the size.
+	// shared means that the measure is inversely proportional to the size.
 	shared bool
 }
 
@@ -53,13 +53,13 @@ func (m Measure) measureInfo() (measureInfo, bool) {
 	return measureInfo{}, false
 }
 
-// Reading is a measured value. The zero value is a missing one.
+// Reading is a measured value. The zero value is a missing reading.
 type Reading struct {
 	Value float64
 	Known bool
 }
 
-// of treats negative, infinite and NaN values as missing.
+// of returns a reading. Negative, infinite and NaN values are missing readings.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
@@ -67,7 +67,7 @@ func of(v float64) Reading {
 	return Reading{v, true}
 }
 
-// MarshalJSON writes a missing value as null.
+// MarshalJSON encodes a missing reading as null.
 func (r Reading) MarshalJSON() ([]byte, error) {
 	if !r.Known {
 		return []byte("null"), nil
@@ -75,7 +75,7 @@ func (r Reading) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Value)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Values out of range are missing.
+// UnmarshalJSON decodes the output of MarshalJSON. Values out of range are missing readings.
 func (r *Reading) UnmarshalJSON(text []byte) error {
 	var value *float64
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -90,27 +90,28 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 
 // Inputs are the inputs of a decision.
 type Inputs struct {
-	// Desired is the size last requested and Ready the number that is ready, both from the target.
+	// Desired is the last requested size and Ready the number of ready members. Both come from the target.
 	Desired, Ready int
-	// In percent of all processors.
+	// CPU is the usage of all processors in percent.
 	CPU Reading
-	// Waiting messages, excluding those in flight.
+	// Backlog is the number of waiting messages, not counting those in flight.
 	Backlog Reading
-	// Seconds.
+	// OldestAge is the age of the oldest waiting message in seconds.
 	OldestAge Reading
-	// Percentage of busy slots.
+	// Busy is the percentage of busy slots.
 	Busy Reading
-	// Slots is the number of concurrent deliveries per process or instance. ServiceTime is the duration of one in
-	// seconds; 0 if unknown.
+	// Slots is the number of concurrent deliveries per process or instance. ServiceTime is the average duration of a
+	// delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Reporting is the number of measured instances; 0 means that all measures but the backlog are this instance's.
-	// Measured is the trigger's measure over all of them; nil means the field of that measure.
+	// Reporting is the number of measured instances; 0 means that all measures except the backlog are those of this
+	// instance. Measured is the trigger's measure over all measured instances; nil means that the field of that
+	// measure applies.
 	Reporting int
 	Measured  *Reading
-	// A reason against a smaller size.
+	// HoldScaleIn is the reason why the size must not decrease, or "".
 	HoldScaleIn string
-	// A reason to keep the size, such as a deployment in progress.
+	// Hold is the reason to keep the size, such as a deployment in progress, or "".
 	Hold string
 }
 

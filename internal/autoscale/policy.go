@@ -8,54 +8,61 @@ import (
 	"time"
 )
 
-// Policy determines the size. The zero value tracks the backlog and the busy slots with sizes from 1 to 4. The fields
-// from Measure to BreachDuration configure a trigger. They, the sizes and Cooldown are the options of
-// aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where these suit a worker.
+// Policy determines the size. The zero value tracks the backlog and the busy slots, with sizes from 1 to 4.
+//
+// The fields from Measure to BreachDuration configure a trigger. Together with the sizes and Cooldown, they
+// correspond to the options of aws:autoscaling:trigger and aws:autoscaling:asg. The defaults are the same where these
+// suit a worker.
 type Policy struct {
-	// 1-10000; 0 means 1 and 4.
+	// MinSize and MaxSize are 1 to 10000; 0 means 1 and 4.
 	MinSize, MaxSize int
-	// Minimum time between two changes of size; with tracking it applies to scale-in only. 0 means 360 s; negative
-	// means none.
+	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in. 0 means 360
+	// s; negative means no cooldown.
 	Cooldown time.Duration
 
-	// Instances means that the size is a number of instances, whose measures are combined. The size does not shrink
+	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
 	// while most of them do not report.
 	Instances bool
 
-	// Selects a trigger unless "".
+	// Measure selects a trigger; "" selects tracking.
 	Measure Measure
-	// "" means Average.
+	// Statistic is Average if "".
 	Statistic Statistic
-	// Percent, Count or Seconds, matching the measure; "" means the measure's unit.
+	// Unit is Percent, Count or Seconds and must match the measure; "" means the measure's unit.
 	Unit string
-	// If both are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60 for
-	// OldestMessageAge, 30 and 80 for BusyShare.
+	// If both thresholds are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60
+	// for OldestMessageAge, and 30 and 80 for BusyShare.
 	LowerThreshold, UpperThreshold float64
-	// Negative and positive; 0 means -1 and 1.
+	// The lower increment is negative and the upper one positive; 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
-	// Duration whose readings are combined; 0 means 5 min, or BreachDuration if shorter.
+	// Period is the duration over which readings are combined; 0 means 5 min, or BreachDuration if shorter.
 	Period time.Duration
-	// Consecutive periods that must breach; 0 means BreachDuration / Period.
+	// EvaluationPeriods is the number of consecutive periods that must breach a threshold; 0 means BreachDuration /
+	// Period.
 	EvaluationPeriods int
-	// Period times EvaluationPeriods; 0 means that product. If the three disagree, the longer time applies.
+	// BreachDuration is Period times EvaluationPeriods; 0 means that product. If the three disagree, the longer time
+	// applies.
 	BreachDuration time.Duration
 
-	// Desired percentage of busy slots, and the limit after a trigger's scale-in, 1-100; 0 means 75.
+	// TargetBusy is the percentage of busy slots that tracking aims for and that a trigger's scale-in must not
+	// exceed, 1-100; 0 means 75.
 	TargetBusy float64
-	// Time in which tracking tries to finish the waiting messages; 0 means 60 s.
+	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// Allowed waiting messages per process or instance; 0 means the number that one finishes within DrainWithin.
+	// TargetBacklog is the number of messages that may wait per process or instance; 0 means the number that one
+	// finishes within DrainWithin.
 	TargetBacklog float64
-	// How long all readings, at least two, must request a larger size before tracking scales out; 0 means 20 s.
+	// ScaleOutAfter is how long all readings, at least two, must request a larger size before tracking scales out; 0
+	// means 20 s.
 	ScaleOutAfter time.Duration
-	// How long all readings must request a smaller size before tracking scales in; 0 means 5 min.
+	// ScaleInAfter is how long all readings must request a smaller size before tracking scales in; 0 means 5 min.
 	ScaleInAfter time.Duration
 }
 
-// MaxSize is the largest allowed size, as for Elastic Beanstalk's Auto Scaling groups.
+// MaxSize is the largest allowed size, the same as for Elastic Beanstalk's Auto Scaling groups.
 const MaxSize = 10000
 
-// Complete returns the policy with its defaults, or an error that lists all invalid values.
+// Complete returns the policy with defaults filled in, or an error that lists all invalid values.
 func (p Policy) Complete() (Policy, error) {
 	c := p.complete()
 	t, known := c.Measure.measureInfo()
@@ -101,7 +108,7 @@ func (p Policy) Complete() (Policy, error) {
 func (p Policy) complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
-	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // keeps negative values for another call of complete
+	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // complete may be called again, so negative values stay
 	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
@@ -142,50 +149,50 @@ func (p Policy) within(least, most int) Policy {
 type policyState struct {
 	begun   bool
 	desired int
-	// time of the last observed change of size
+	// changed is the time of the last observed change of size.
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count the consecutive periods above and below the thresholds. value and work are the last
-	// period's.
+	// over and under are the numbers of consecutive periods above and below the thresholds. value and work are from
+	// the last period.
 	over, under int
 	value, work float64
 }
 
-// Rule is the part of a policy that made a decision.
+// Rule is the rule that made a decision.
 type Rule string
 
-// Rules, in the order in which they are checked.
+// The rules, in the order in which they are checked.
 const (
 	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
 	ruleHeld        Rule = "held"      // [Inputs].Hold is set
-	ruleNotReady    Rule = "not ready" // none is ready, so more would not help
+	ruleNotReady    Rule = "not ready" // no process or instance is ready, so more would not help
 	ruleMissing     Rule = "missing"   // a measure is missing
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
 	ruleLimit       Rule = "limit"         // already at MinSize or MaxSize
 	ruleCooldown    Rule = "cooldown"      // the size has changed recently
-	ruleScaleInHeld Rule = "scale-in held" // the measures of the instances do not allow fewer
-	ruleNeeded      Rule = "needed"        // scale-in would leave too few for the work in flight
+	ruleScaleInHeld Rule = "scale-in held" // the instances' measures do not allow a smaller size
+	ruleNeeded      Rule = "needed"        // a smaller size would be too small for the work in flight
 	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
 	ruleSteady      Rule = "steady"        // no other size was needed for long enough
 )
 
-// Decision is a policy's decision.
+// Decision is the result of applying a policy.
 type Decision struct {
 	At time.Time
-	// Equal if nothing changes.
+	// From and Desired are equal if the size does not change.
 	From, Desired int
 	Rule          Rule
-	// The reason in words.
+	// Why is the reason, as text for users.
 	Why string
 }
 
 // Changes reports whether the size changes.
 func (d Decision) Changes() bool { return d.Desired != d.From }
 
-// Decide returns the next state and the desired size. It has no side effects and keeps the size if uncertain. now
-// must not go backwards.
+// Decide returns the next state and a decision. It has no side effects and keeps the size if uncertain. now must not
+// go backwards.
 func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
 	p = p.complete()
 	s = s.observe(in.Desired, now)
@@ -220,7 +227,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	return s, d
 }
 
-// ScaleInHeld reports whether the size would have shrunk if the measures of the instances allowed it.
+// ScaleInHeld reports whether the size would have decreased if the instances' measures allowed it.
 func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 
 func (s policyState) observe(desired int, now time.Time) policyState {

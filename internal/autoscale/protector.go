@@ -12,19 +12,20 @@ type Work struct {
 	Longest time.Duration // longest one so far
 }
 
-// Protection configures when an instance is protected from scale-in. Short deliveries need no protection, because a
-// drain waits for them, and a group with only protected instances could never scale in.
+// Protection configures when an instance is protected from scale-in. Short deliveries do not need it, because a drain
+// waits for them, and a group whose instances are all protected could never scale in.
 type Protection struct {
-	// Age at which a delivery is protected; 0 means 10 s, negative means immediately.
+	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// How long protection continues without such a delivery; 0 means 30 s. It reduces the number of calls.
+	// Linger is how long protection continues after the last such delivery, to reduce the number of calls; 0 means 30
+	// s.
 	Linger time.Duration
 }
 
-// The zero value is the initial state.
+// protectionState is the state between decisions. The zero value is the initial state.
 type protectionState struct {
 	on bool
-	// end without further long deliveries
+	// until is when the protection ends if there are no further long deliveries.
 	until time.Time
 }
 
@@ -50,11 +51,11 @@ type Protector struct {
 	Guard      Guard
 	Work       func() Work
 	Protection Protection
-	// Interval between two calls of Work; 0 means 5 s.
+	// Interval is the time between two calls of Work; 0 means 5 s.
 	Interval time.Duration
-	// CallTimeout limits one call; 0 means 10 s.
+	// CallTimeout limits each call; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is the interval for renewing protection that expires; 0 means that it does not.
+	// Renew is the interval for renewing a protection that expires; 0 means that it does not expire.
 	Renew  time.Duration
 	Events Events
 }
@@ -64,8 +65,8 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run sets and removes the protection until ctx ends, and then removes it. At the start it removes protection left by
-// a killed process, unless it expires.
+// Run sets and removes the protection until ctx ends, and finally removes it. At the start, it removes any protection
+// that a killed process left behind, unless that expires.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
@@ -79,16 +80,16 @@ type protectorRun struct {
 	protector *Protector
 	calls     caller
 	state     protectionState
-	// on is the protection last set; known is false until a call succeeds.
+	// on is the last protection set. known is false until a call succeeds.
 	on, known bool
-	// protection was requested and not removed since
+	// maybeSet means that protection was requested and has not been removed since.
 	maybeSet  bool
-	renewAt   time.Time // zero for never
+	renewAt   time.Time // zero if it need not be renewed
 	pause     time.Duration
 	notBefore time.Time
 }
 
-// update sets the required protection, unless it is already set or a call has just failed.
+// update sets or removes the protection as required, unless that is already done or a call has just failed.
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)
@@ -107,7 +108,7 @@ func (p *protectorRun) set(ctx context.Context, on bool) error {
 	err := p.calls.do(ctx, "setting scale-in protection",
 		func(ctx context.Context) error { return p.protector.Guard.Protect(ctx, on) })
 	if err != nil {
-		p.known = false // it may have been applied
+		p.known = false // the failed call may have been applied
 		return err
 	}
 	changed := p.on != on

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Metric is a metric's value.
+// Metric is the value of a metric.
 type Metric struct {
 	Name  string // "BacklogPerInstance" or "OldestAgeSeconds"
 	Value float64
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics returns the metrics that an Auto Scaling group can track. Unknown values are omitted, so that an alarm sees
-// missing data instead of 0.
+// metrics returns the metrics that an Auto Scaling group can track. Unknown values are left out, so that an alarm
+// sees missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -32,14 +32,14 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// Interval; 0 means 60 s.
+	// Every is the interval; 0 means 60 s.
 	Every time.Duration
-	// Only the leader publishes.
+	// IsLeader reports whether this instance is the leader. Only the leader publishes.
 	IsLeader func() bool
 	Events   Events
 }
 
-// Run publishes until ctx ends and reports failures.
+// Run publishes the metrics until ctx ends, and reports failures.
 func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
 	every(ctx, cmp.Or(r.Every, time.Minute), func() bool {

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Sample is the load of one of several instances. Its JSON names are stable, since instances of different versions read
-// each other's samples.
+// Sample is the load of one of several instances. Its JSON names must not change, because instances of different
+// versions read each other's samples.
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots is the number of concurrent deliveries, and InWork how many are running.
+	// Slots is the number of possible concurrent deliveries, and InWork the number in flight.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
-	// ServiceTime is the average duration of a delivery in seconds; 0 when unknown.
+	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	ServiceTime float64 `json:"service_time,omitempty"`
-	// Deploying reports a deployment in progress, and Paused that all queues are paused.
+	// Deploying means that a deployment is in progress, and Paused that all queues are paused.
 	Deploying bool `json:"deploying,omitempty"`
 	Paused    bool `json:"paused,omitempty"`
 }
 
-// busy is the part of the slots that are busy, in percent.
+// busy returns the percentage of busy slots.
 func (s *Sample) busy() Reading {
 	if s.Slots <= 0 {
 		return Reading{}
@@ -41,10 +41,10 @@ func (s *Sample) read(m Measure) Reading {
 	return Reading{}
 }
 
-// Combine returns the inputs of a decision about several instances. own are the measures of this instance, whose backlog
-// is the queue's, and all are the samples of all instances that report, this one's included.
+// Combine returns the inputs of a decision about several instances. own contains the measures of this instance, and
+// the backlog of the queue. all contains the samples of all instances that report, including this one.
 //
-// The statistic of the trigger combines the readings of its measure; the other measures are averages.
+// The trigger's statistic combines the readings of its measure. The other measures are averages.
 func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in := own
 	in.Reporting = len(all)
@@ -93,7 +93,8 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	return in
 }
 
-// combine applies a statistic to the readings of a measure. The value is unknown if more of them are missing than known.
+// combine applies a statistic to the readings of a measure. The result is unknown if more readings are missing than
+// known.
 func combine(all []Sample, m Measure, s Statistic) Reading {
 	var q period
 	for i := range all {
@@ -103,7 +104,7 @@ func combine(all []Sample, m Measure, s Statistic) Reading {
 	return Reading{value, known}
 }
 
-// holdScaleIn returns why the measures do not allow fewer instances; "" if they do.
+// holdScaleIn returns why the measures do not allow fewer instances, or "".
 func (p Policy) holdScaleIn(in Inputs) string {
 	switch {
 	case !p.Instances:

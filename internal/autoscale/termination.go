@@ -10,33 +10,33 @@ import (
 
 // Hook is the lifecycle hook that delays the instance's termination.
 type Hook interface {
-	// Heartbeat asks the group to keep waiting.
+	// Heartbeat restarts the hook's timeout.
 	Heartbeat(ctx context.Context) error
-	// Complete lets the group continue with the termination.
+	// Complete completes the lifecycle action, so that the group terminates the instance.
 	Complete(ctx context.Context) error
 }
 
-// Termination waits until this instance is to be terminated, drains it and completes the hook. Chosen, Hook and Drain
-// are required.
+// Termination waits until the group wants to terminate this instance, drains the instance and completes the lifecycle
+// action. Chosen, Hook and Drain are required.
 type Termination struct {
-	// Chosen reports whether the group is about to terminate this instance.
+	// Chosen reports whether the group wants to terminate this instance.
 	Chosen func(ctx context.Context) (bool, error)
 	Hook   Hook
 	// Drain returns when no work is in flight or ctx ends.
 	Drain func(ctx context.Context) error
-	// Interval between two calls of Chosen; 0 means 5 s.
+	// Poll is the interval between two calls of Chosen; 0 means 5 s.
 	Poll time.Duration
-	// Interval between two heartbeats; 0 means 15 s, half of the shortest heartbeat timeout.
+	// Beat is the interval between two heartbeats; 0 means 15 s, half of the shortest heartbeat timeout.
 	Beat time.Duration
-	// CallTimeout limits one call; 0 means 10 s.
+	// CallTimeout limits each call; 0 means 10 s.
 	CallTimeout time.Duration
 	Events      Events
 }
 
-// Attempts with delays of 1 s, 2 s, 4 s and so on.
+// completionAttempts are made with delays of 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
-// Run returns if ctx ends while waiting. If ctx ends during the drain, Run still completes the hook.
+// Run returns if ctx ends while it waits. If ctx ends during the drain, it still completes the lifecycle action.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
@@ -48,7 +48,7 @@ func (d *Termination) Run(ctx context.Context) {
 	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
-// wait returns false if ctx ends.
+// wait waits until this instance is chosen. It returns false if ctx ends first.
 func (d *Termination) wait(ctx context.Context) bool {
 	chosen, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
@@ -62,14 +62,14 @@ func (d *Termination) wait(ctx context.Context) bool {
 	return chosen && ctx.Err() == nil
 }
 
-// drain runs Drain and sends heartbeats meanwhile.
+// drain calls Drain and sends heartbeats until it returns.
 func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
 		begun, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
 		every(heartbeats, cmp.Or(d.Beat, 15*time.Second), func() bool {
-			if begun { // the hook's timeout has only just started
+			if begun { // skips the first tick, because the hook's timeout has just started
 				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 			}
 			begun = true
@@ -82,7 +82,7 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// complete retries, without delays after ctx has ended.
+// complete completes the lifecycle action. It retries, without delays once ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(d.CallTimeout, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// tolerance is the fraction of a process that is rounded down.
+	// tolerance is the largest fraction of a process that is rounded down.
 	tolerance = 0.1
-	// headroom is the factor by which a scale-in exceeds the required size, to avoid oscillation.
+	// headroom is the factor by which the size after a scale-in exceeds the required size, to avoid oscillation.
 	headroom = 1.15
 )
 
-// recommendation is the size that one reading requests.
+// recommendation is the size that a reading asks for.
 type recommendation struct {
 	at time.Time
-	// before rounding
+	// exact is the size before rounding.
 	exact float64
 	size  int
-	// the size is not larger only because most slots are free
+	// idle means that the size is not larger only because most slots are free.
 	idle bool
-	// false if a measure was missing, so that size is a lower bound
+	// whole is false if a measure was missing. The size is then a lower bound.
 	whole bool
 	why   string
 }
@@ -58,13 +58,13 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		d.Desired = floor // at least half, because the load may return
+		d.Desired = floor // the size is at most halved, because the load may return
 		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
 
-// recommend returns false if nothing is known.
+// recommend returns the size for a reading, or false if nothing is known.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -119,8 +119,9 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 		each)
 }
 
-// backlogPerProcess returns the number of messages that may wait per process: TargetBacklog, or else the number that
-// it finishes within DrainWithin, at least one per slot. known is false if slots or service time are unknown.
+// backlogPerProcess returns how many messages may wait per process. That is TargetBacklog, or else the number of
+// messages that a process finishes within DrainWithin, at least one per slot. known is false if the slots or the
+// service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -128,11 +129,12 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if in.Slots <= 0 || in.ServiceTime <= 0 {
 		return 0, false
 	}
-	// A message that takes longer than DrainWithin must only start within it.
+	// If messages take longer than DrainWithin, they need only start within it.
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent adds v and drops recommendations before a gap, or older than ScaleInAfter except the latest of them.
+// appendRecent appends v. It drops the recommendations before a gap, and those older than ScaleInAfter except the
+// latest of them.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -144,7 +146,7 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// leastRecent returns the smallest of the recommendations, at least two, within ScaleOutAfter.
+// leastRecent returns the smallest recommendation within ScaleOutAfter. ok is false if there are fewer than two.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
@@ -159,7 +161,7 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// scaleOut at most doubles the size or adds four.
+// scaleOut increases the size. It at most doubles the size, or adds four if that is more.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -170,7 +172,7 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 }
 
 // mostRecent returns the largest recommendation within ScaleInAfter. covered reports whether whole recommendations
-// cover this time without a large gap.
+// cover all of that time without a large gap.
 func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

@@ -10,7 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// maximum work in flight, in processes with all slots busy
+	// work is the maximum work in flight, expressed as the number of processes whose slots are all busy.
 	work float64
 }
 
@@ -33,7 +33,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns false if more readings are missing than known.
+// value returns the statistic of the readings, or false if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -70,8 +70,8 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// observe adds a reading, and evaluates a complete period. A gap of more than Period discards the period and the
-// counts of breaches, which are no longer consecutive.
+// observe adds a reading, and evaluates the period if it is complete. A gap of more than Period discards the period
+// and the counts of consecutive breaches.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
@@ -83,8 +83,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// closePeriod counts the period's breach, if any, and starts the next period. Without a breach, both counts are
-// reset.
+// closePeriod counts the period as a breach if it is one, and starts the next period. A period without a breach
+// resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
@@ -120,7 +120,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 		d.Rule, d.Desired = ruleOut, next
 	default:
 		d.Rule, d.Desired = ruleIn, next
-		for d.Desired < d.From { // a larger decrement is applied as far as the work in flight permits
+		for d.Desired < d.From { // takes as much of a larger decrement as the work in flight permits
 			reason := p.whyNotSmaller(s, in, d.Desired)
 			if reason == "" {
 				return d
@@ -133,17 +133,17 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// over reports whether the current measure is above the middle between the thresholds. The last period's value may be
-// due to a past spike.
+// over reports whether the current measure is above the midpoint of the thresholds. Unlike the last period's value,
+// it is not affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// idle reports whether most slots are free. If messages wait nevertheless, they wait for their message group, a
-// limit, or the queue itself.
+// idle reports whether most slots are free. Messages that wait nevertheless are held back by their message group, a
+// limit or the queue itself.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// busyProcesses returns the work in flight in processes with all slots busy, or 0 if unknown.
+// busyProcesses returns the work in flight as the number of processes whose slots are all busy, or 0 if unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
@@ -151,7 +151,7 @@ func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
 	}
-	// With an empty backlog, the work in flight that keeps it empty is unknown.
+	// An empty backlog says nothing about the work in flight that keeps it empty.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
 		return "the busy slots are unknown"
 	}

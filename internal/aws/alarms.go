@@ -18,41 +18,43 @@ import (
 	"tendril/queue"
 )
 
-// The limit of DeleteAlarms.
+// maxDeleted is the maximum number of alarms in a DeleteAlarms call.
 const maxDeleted = 100
 
-// Alarm is a CloudWatch alarm on one metric. The limits are those of PutMetricAlarm.
+// Alarm is a CloudWatch alarm on one metric. The limits in its comments are PutMetricAlarm's.
 type Alarm struct {
-	// 1 to 255 characters, unique in the account and region.
+	// Name has 1 to 255 characters and is unique in the account and region.
 	Name string `json:"name"`
-	// At most 1024 characters.
+	// Description has at most 1024 characters.
 	Description string `json:"description,omitempty"`
 	Namespace   string `json:"namespace"`
 	Metric      string `json:"metric"`
-	// Sorted by name, at most 30.
+	// Dimensions are sorted by name. There are at most 30.
 	Dimensions []Dimension `json:"dimensions,omitempty"`
-	// Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
+	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
 	Statistic string `json:"statistic"`
-	// Unit of the samples; "" means any.
+	// Unit is the unit of the samples; "" matches any.
 	Unit string `json:"unit,omitempty"`
-	// GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or LessThanOrEqualToThreshold.
+	// Comparison is GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or
+	// LessThanOrEqualToThreshold.
 	Comparison string  `json:"comparison"`
 	Threshold  float64 `json:"threshold"`
-	// In seconds: 10, 20, 30 or a multiple of 60.
+	// Period is in seconds: 10, 20, 30 or a multiple of 60.
 	Period int `json:"period"`
-	// DatapointsToAlarm of EvaluationPeriods must breach; 0 means all.
+	// At least DatapointsToAlarm of the last EvaluationPeriods must breach the threshold; 0 means all of them.
 	EvaluationPeriods int `json:"evaluationPeriods"`
 	DatapointsToAlarm int `json:"datapointsToAlarm,omitempty"`
-	// missing, notBreaching, breaching or ignore; "" means missing.
+	// MissingData is missing, notBreaching, breaching or ignore; "" means missing.
 	MissingData string `json:"treatMissingData,omitempty"`
-	// ARNs to notify of the states ALARM, OK and INSUFFICIENT_DATA, at most five each.
+	// Actions, OKActions and MissingActions are the ARNs to notify when the state becomes ALARM, OK or
+	// INSUFFICIENT_DATA, at most five each.
 	Actions        []string `json:"actions,omitempty"`
 	OKActions      []string `json:"okActions,omitempty"`
 	MissingActions []string `json:"insufficientDataActions,omitempty"`
 	Muted          bool     `json:"muted,omitempty"`
 }
 
-// Dimension is a dimension of a metric.
+// Dimension is one name-value pair that identifies a metric.
 type Dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -62,16 +64,16 @@ type Dimension struct {
 type AlarmState struct {
 	Alarm
 	ARN string `json:"arn"`
-	// OK, ALARM or INSUFFICIENT_DATA.
+	// State is OK, ALARM or INSUFFICIENT_DATA.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// withRetries enables retries for idempotent calls.
+// withRetries turns on retries, which are safe only for idempotent calls.
 func withRetries(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
 
-// Alarms returns the metric alarms with a name prefix, sorted by name.
+// Alarms returns the metric alarms whose names start with prefix, sorted by name.
 func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmState, err error) {
 	in := &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
 		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
@@ -81,7 +83,7 @@ func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmSt
 			return nil, c.alarmError(ctx, "DescribeAlarms", err)
 		}
 		for i := range page.MetricAlarms {
-			// AWS-compatible servers may ignore the prefix.
+			// AWS-compatible servers may ignore the prefix filter.
 			if a := alarmState(&page.MetricAlarms[i]); strings.HasPrefix(a.Name, prefix) {
 				found = append(found, a)
 			}
@@ -110,7 +112,7 @@ func alarmState(m *types.MetricAlarm) AlarmState {
 		Reason: sdk.ToString(m.StateReason), Since: sdk.ToTime(cmp.Or(m.StateTransitionedTimestamp, m.StateUpdatedTimestamp))}
 }
 
-// PutAlarm creates or replaces an alarm. Tags are applied only to a new alarm.
+// PutAlarm creates or replaces an alarm. The tags are set only when the alarm is created.
 func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]string) error {
 	in := &cloudwatch.PutMetricAlarmInput{
 		AlarmName: &a.Name, AlarmDescription: &a.Description, Namespace: &a.Namespace, MetricName: &a.Metric,
@@ -194,7 +196,7 @@ func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 	return err
 }
 
-// Region returns the region of the calls.
+// Region returns the client's AWS region.
 func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 func (c *CloudWatch) alarmError(ctx context.Context, action string, err error) error {

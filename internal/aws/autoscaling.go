@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error], with
-// queue.CodeResourceNotFound for a missing group or instance.
+// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error]; the
+// code for a missing group or instance is queue.CodeResourceNotFound.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
@@ -23,7 +23,8 @@ type AutoScaling struct {
 // Close closes idle connections.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling creates a client from the AWS configuration, with the instance's region as a fallback.
+// OpenAutoScaling creates a client from the AWS configuration. If that has no region, the client uses the instance's
+// region.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
@@ -54,7 +55,7 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	return &AutoScaling{service, newClient(api)}, nil
 }
 
-// GroupOf returns the name of an instance's group.
+// GroupOf returns the name of the instance's Auto Scaling group.
 func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
 	out, err := a.api.get().DescribeAutoScalingInstances(ctx,
 		&autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
@@ -77,10 +78,10 @@ type Group struct {
 	name    string
 }
 
-// GroupState is a group's size and instances.
+// GroupState is the size and the instances of a group.
 type GroupState struct {
 	Min, Max, Desired int
-	// Instances includes those starting or terminating.
+	// Instances includes instances that are starting or terminating.
 	Instances []GroupInstance
 	// ManagedBy is the service or program that controls the group's size, or "".
 	ManagedBy string
@@ -102,7 +103,7 @@ type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Protected instances are exempt from scale-in.
+	// Protected reports whether the instance is protected from scale-in.
 	Healthy, Protected bool
 }
 
@@ -132,10 +133,11 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf derives a group's manager from its tags. Sources: Amazon EKS User Guide, "Simplify node lifecycle with
-// managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2 workloads"; Kubernetes
-// Cluster Autoscaler, AWS README; Elastic Beanstalk Developer Guide, "Tagging Elastic Beanstalk application
-// resources".
+// managerOf returns the service or program that manages a group, according to the group's tags.
+//
+// Sources: Amazon EKS User Guide, "Simplify node lifecycle with managed node groups"; Amazon ECS Developer Guide,
+// "Amazon ECS capacity providers for EC2 workloads"; Kubernetes Cluster Autoscaler, AWS README; Elastic Beanstalk
+// Developer Guide, "Tagging Elastic Beanstalk application resources".
 func managerOf(tags []types.TagDescription) string {
 	for _, tag := range tags {
 		for prefix, manager := range map[string]string{"elasticbeanstalk:": "Elastic Beanstalk", "eks:": "Amazon EKS",
@@ -148,7 +150,7 @@ func managerOf(tags []types.TagDescription) string {
 	return ""
 }
 
-// ScaledBy returns the group's manager, or else an enabled scaling policy, or "".
+// ScaledBy returns whatever controls the group's size: its manager, otherwise an enabled scaling policy, or "".
 func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	state, err := g.Describe(ctx)
 	if err != nil || state.ManagedBy != "" {
@@ -167,8 +169,8 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity. It ignores the group's cooldown, because the caller has its own. The group
-// rejects sizes outside its limits.
+// SetSize sets the desired capacity. It ignores the group's cooldown because callers enforce their own. Sizes outside
+// the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
@@ -196,7 +198,7 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
-// Heartbeat restarts the timeout of the lifecycle hook.
+// Heartbeat restarts the lifecycle hook's timeout.
 func (m *Member) Heartbeat(ctx context.Context) error {
 	in := &autoscaling.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: &m.group.name, InstanceId: &m.id,
 		LifecycleHookName: &m.hook}
@@ -204,7 +206,7 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
-// Complete lets the group continue with the termination.
+// Complete completes the lifecycle action, so that the group terminates the instance.
 func (m *Member) Complete(ctx context.Context) error {
 	_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
@@ -213,7 +215,7 @@ func (m *Member) Complete(ctx context.Context) error {
 	return m.group.explain(ctx, "CompleteLifecycleAction", err)
 }
 
-// TerminationHook returns the name of the group's lifecycle hook for terminations, or "".
+// TerminationHook returns the name of the group's termination lifecycle hook, or "".
 func (g *Group) TerminationHook(ctx context.Context) (string, error) {
 	out, err := g.scaling.api.get().DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})

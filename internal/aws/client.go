@@ -2,11 +2,11 @@ package aws
 
 import "unsafe"
 
-// client hides a service's client from reflection. html/template calls methods by name, so the linker keeps every
-// method of a reachable type; operations that tendril never calls would add 10 MB to the binary (decision 0066). The
-// zero value holds nil.
+// client hides the SDK's client for a service from reflection. html/template calls methods by name, so the linker
+// keeps every method of every reachable type, and the operations that tendril never calls would add 10 MB to the
+// binary (decision 0066). The zero value holds nil.
 type client[T any] struct {
-	pointer unsafe.Pointer // *T
+	pointer unsafe.Pointer // a *T
 }
 
 func newClient[T any](c *T) client[T] { return client[T]{unsafe.Pointer(c)} }

@@ -15,17 +15,18 @@ import (
 	"tendril/queue"
 )
 
-// The limit of PutMetricData.
+// maxDatums is the maximum number of values in a PutMetricData call.
 const maxDatums = 1000
 
-// Datum is a statistic set for a metric. A single value is a set of one sample.
+// Datum is a statistic set for a metric. A single value is a set with one sample.
 type Datum struct {
 	Name string
-	// The only dimension; "" for none.
+	// Dimension is the name of the only dimension; "" means no dimension.
 	Dimension, DimensionValue string
-	// A CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
+	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string
-	// Time of the measurement, at most two weeks ago. Zero means the time of arrival.
+	// At is the time of the measurement, at most two weeks ago. If it is zero, CloudWatch uses the time it receives
+	// the data.
 	At time.Time
 	// Samples is at least 1.
 	Samples, Sum, Minimum, Maximum float64
@@ -51,8 +52,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	}
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// Common compatible servers do not support the default protocol, CBOR, or compressed bodies. JSON stays far
-		// below the limit of 1 MiB.
+		// Many compatible servers support neither CBOR, the default protocol, nor compressed bodies. Requests in JSON
+		// stay far below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)

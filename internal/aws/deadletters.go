@@ -9,17 +9,17 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue with messages that tendril dead-letters itself, to add the reason for their last failure.
-// SQS does not record one.
+// DeadLetters is a queue whose messages tendril itself moves to the dead-letter queue, to record why they failed. SQS
+// does not record that.
 type DeadLetters struct {
 	*Queue
 	// To returns the name of the dead-letter queue, or "" if unknown.
 	To func() string
-	// The queue's ARN and this instance's name, added to each dead letter.
+	// ARN is the queue's ARN and Instance this instance's name. Both are added to each dead letter.
 	ARN, Instance string
-	// Last also sends messages that failed at their last receive, which SQS would otherwise move.
+	// Last also covers messages that failed at their last receive, which SQS would otherwise move.
 	Last bool
-	// HideAnswers omits the app's response.
+	// HideAnswers leaves out the app's response.
 	HideAnswers bool
 }
 
@@ -28,8 +28,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive, or with receives left if last
-// is false.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, messages
+// with receives left.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last
@@ -38,7 +38,7 @@ func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 }
 
 // DeadLetter sends messages to the dead-letter queue. It returns nil if all were accepted, otherwise one error per
-// message. Messages without room for another attribute are not sent.
+// message. Messages that cannot take another attribute are not sent.
 func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	to := d.To()
 	if to == "" {
@@ -47,7 +47,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // // index of each message in letters
+	var places []int // index of each message in letters
 	for i := range letters {
 		if m, fits := d.complete(letters[i]).Outgoing(d.FIFO()); fits {
 			out, places = append(out, m), append(places, i)
@@ -73,7 +73,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// batchLength returns the number of messages, at least one, that fit into one call.
+// batchLength returns how many messages fit into one call, at least one.
 func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {
@@ -92,7 +92,7 @@ func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	return &l
 }
 
-// sibling returns a queue in the same account and region. SQS requires dead-letter queues to be there.
+// sibling returns another queue in the same account and region, where SQS requires the dead-letter queue to be.
 func (q *Queue) sibling(name string) *Queue {
 	where := q.site
 	where.queue = name

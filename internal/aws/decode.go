@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received shares the response's memory.
+// received is a message whose strings share the response's memory.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -23,7 +23,7 @@ type received struct {
 	sentAt, firstReceivedAt                       time.Time
 }
 
-// Responses of SQS have five levels.
+// answerLimits is generous: SQS responses are only five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
 type messageReader struct {
@@ -32,7 +32,8 @@ type messageReader struct {
 	corrupt func(id, part string)
 }
 
-// readMessages decodes a ReceiveMessage response. It reports and omits messages with wrong checksums.
+// readMessages decodes a ReceiveMessage response. Messages with a wrong checksum are left out and reported to
+// corrupt.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -139,7 +140,7 @@ func (r *messageReader) readAttribute(name string) {
 	r.message.attributes = slices.Insert(all, at, a)
 }
 
-// integer reads an integer encoded as a string.
+// integer reads an integer that is encoded as a string.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -158,7 +159,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// isIntact verifies the current message's checksums and reports a mismatch.
+// isIntact verifies the current message's checksums and reports any mismatch.
 func (r *messageReader) isIntact() bool {
 	m := &r.message
 	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
@@ -168,8 +169,8 @@ func (r *messageReader) isIntact() bool {
 	return part == ""
 }
 
-// build copies the message with one allocation for all strings, so that it does not keep the response in memory. The
-// ID is allocated separately because it outlives the message.
+// build copies the message, so that it does not keep the response in memory. All strings share one allocation, except
+// the ID, which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -206,7 +207,7 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// readBatch decodes the response to a batch of n entries with the IDs 0 to n-1.
+// readBatch decodes the response to a batch of n entries, whose IDs are 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)

@@ -18,12 +18,12 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. It has the string hash key "id" and no sort key, like
-// the registry of an Elastic Beanstalk worker environment. The two can share a table, because tendril's IDs start
-// with "lease:", "fire:", "task:" and "pauses:". Table is safe for concurrent use.
+// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", without a sort
+// key, as in the registry of an Elastic Beanstalk worker environment. The two can share a table because all of
+// tendril's IDs start with "lease:", "fire:", "task:" or "pauses:". Table is safe for concurrent use.
 //
-// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
-// queue.CodeResourceNotFound for a missing table.
+// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error]; the code
+// for a missing table is queue.CodeResourceNotFound.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]
@@ -59,7 +59,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	return &Table{service, newClient(api), name}, nil
 }
 
-// Check verifies the credentials and the table's key.
+// Check verifies the credentials and the table's key schema.
 func (t *Table) Check(ctx context.Context) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (t *Table) Check(ctx context.Context) error {
 	return err
 }
 
-// describe verifies the table's key and reports whether the table can be used.
+// describe verifies the table's key schema and reports whether the table is ready for use.
 func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
 }
 
-// Create creates the table with on-demand billing, and waits until it can be used. An existing table keeps its tags.
+// Create creates the table with on-demand billing and waits until it is ready. An existing table keeps its tags.
 func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 
 const expiryAttribute = "expires"
 
-// Expires reports whether the table deletes expired records. by is its time-to-live attribute, or "".
+// Expires reports whether the table deletes expired records. by is the table's time-to-live attribute, or "".
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
@@ -141,7 +141,7 @@ func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	return by == expiryAttribute, by, nil
 }
 
-// Expire enables time to live. A table with another time-to-live attribute is an error.
+// Expire enables time to live. It returns an error if the table uses another time-to-live attribute.
 func (t *Table) Expire(ctx context.Context) error {
 	yes, by, err := t.Expires(ctx)
 	switch {
@@ -198,7 +198,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	})
 }
 
-// tableCode maps errors specific to DynamoDB.
+// tableCode maps DynamoDB's error codes to this module's.
 func tableCode(theirs, known string) string {
 	switch theirs {
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingError",

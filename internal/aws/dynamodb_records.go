@@ -20,7 +20,7 @@ import (
 
 type attributeValues = map[string]types.AttributeValue
 
-// nouns name record kinds in errors.
+// nouns names the kinds of records in error messages.
 var nouns = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
 	registry.KindTask: "the tasks", registry.KindPauses: "the paused tasks"}
 
@@ -48,7 +48,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// readItems omits missing items.
+// readItems reads items by ID. Missing items are not in the result.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -66,7 +66,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 		keys = append(keys, keyOf(id))
 	}
 	for len(keys) > 0 {
-		n := min(len(keys), 100) // limit of BatchGetItem
+		n := min(len(keys), 100) // the limit of BatchGetItem
 		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
 		})
@@ -86,8 +86,8 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change is one transaction with a check of the lease, so that DynamoDB
-// orders it before or after every change of leadership.
+// Swap implements [registry.Store]. A fenced change and its check of the lease are one transaction, so DynamoDB
+// orders the change before or after every change of leadership.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		_, _, err := t.transact(ctx, "checking the lease", fence, nil)
@@ -124,7 +124,7 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 		return recordOf(kind, key, item), nil
 	}
 
-	// The record does not exist, or the server does not return it.
+	// The record does not exist, or the server did not return it.
 	records, err := t.Read(ctx, kind, key)
 	if err != nil {
 		return registry.Record{}, err
@@ -132,8 +132,8 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// update makes one write. If its condition fails, changed is false, and item is the stored one, or nil if not
-// returned.
+// update makes one write. If its condition fails, changed is false, and item is the stored item, or nil if the server
+// did not return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -147,7 +147,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	return nil, err == nil, t.explain(ctx, doing, err)
 }
 
-// transact is update in a transaction with a check of the fence. u may be nil.
+// transact is like update, in a transaction that also checks the fence. u may be nil.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
 	item attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
@@ -185,7 +185,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// updateOf converts a change to an update, which does not affect other attributes.
+// updateOf converts a change to an update that leaves the item's other attributes as they are.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -237,7 +237,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// attributes returns a record's attributes without the key.
+// attributes returns a record's attributes, without the key.
 func attributes(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {
@@ -249,7 +249,7 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// recordOf returns a record with nil fields for a missing item.
+// recordOf converts an item to a record. The fields are nil if the item is missing.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {
@@ -282,7 +282,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// decode returns nil for unknown types.
+// decode converts a DynamoDB value to a Go value, or to nil if the type is unknown.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

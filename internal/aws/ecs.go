@@ -19,12 +19,14 @@ import (
 // TaskPlace identifies a running ECS task.
 type TaskPlace struct {
 	Cluster, ARN, Region string
-	// Service is "" without one, or if the container agent does not report it; see [ECS.ServiceOf].
+	// Service is the name of the task's service. It is "" if there is none or the container agent does not report it;
+	// see [ECS.ServiceOf].
 	Service string
 }
 
-// ReadTaskPlace returns this task's place. metadata is ECS_CONTAINER_METADATA_URI_V4. Source: Amazon ECS Developer
-// Guide, "Amazon ECS task metadata endpoint version 4".
+// ReadTaskPlace returns the place of this process's task. metadata is the value of ECS_CONTAINER_METADATA_URI_V4.
+//
+// Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	if !isWebURL(metadata) {
 		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
@@ -58,7 +60,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	return p, nil
 }
 
-// nameInARN returns the name in an ARN, or the name itself.
+// nameInARN returns the name at the end of an ARN. A plain name is returned unchanged.
 func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 // ECS is a client for Amazon ECS. It is safe for concurrent use.
@@ -87,7 +89,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 		e.scaling.service.locate(s.Region, s.BaseEndpoint, e.scaling.service.name))
 }
 
-// ServiceOf returns the name of a task's service, or "".
+// ServiceOf returns the name of a task's service, or "" if it has none.
 func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
 	out, err := e.api.get().DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
@@ -139,7 +141,7 @@ func (s *ECSService) SetSize(ctx context.Context, n int) error {
 	return s.ecs.explain(ctx, "UpdateService", s.text(), err)
 }
 
-// ScaledBy returns the feature that already controls the number of tasks, or "".
+// ScaledBy returns what already controls the number of tasks, or "".
 func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	found, err := s.describe(ctx)
 	switch {
@@ -161,7 +163,8 @@ func (e *ECS) explain(ctx context.Context, action, what string, err error) error
 	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
 }
 
-// adviseScaling returns a function that adds advice to errors, including the required permission.
+// adviseScaling returns a function that adds advice to an error response. For a denied call, the advice names the
+// required permission.
 func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
 	return func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s: %s", s.host, refused)

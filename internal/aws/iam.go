@@ -20,8 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions. It changes nothing, and avoids SDK clients as
-// dependencies.
+// IAM identifies the caller and simulates its permissions. It makes no changes. It does not use the SDK's clients for
+// IAM and STS, to avoid the dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -36,14 +36,14 @@ func (i *IAM) Close() { i.service.close() }
 // Region returns the configured region, or "".
 func (i *IAM) Region() string { return i.region }
 
-// Configured reports whether a non-AWS endpoint is configured.
+// Configured reports whether an endpoint other than AWS's is configured.
 func (i *IAM) Configured() bool { return i.configured }
 
 type globalEndpoint struct{ name, url, region string }
 
 // Caller is the owner of the credentials.
 type Caller struct {
-	// ARN of a user or of a role's session.
+	// ARN identifies a user, or a session of a role.
 	Account, ARN string
 }
 
@@ -57,7 +57,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 
 	region := cmp.Or(cfg.Region, localRegion)
 	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
-	// IAM has one endpoint per partition.
+	// IAM has a single endpoint per partition.
 	i.iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
 	i.sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
 
@@ -97,7 +97,7 @@ func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error)
 	return "", nil
 }
 
-// Caller returns the owner of the credentials. It needs no permission.
+// Caller returns the owner of the credentials. It needs no permissions.
 func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	var answer struct {
 		Account string `xml:"GetCallerIdentityResult>Account"`
@@ -107,8 +107,8 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	return Caller{answer.Account, answer.ARN}, err
 }
 
-// Denied returns the actions that the caller's policies do not allow on a resource. conditions are values of
-// condition keys for StringEquals. It needs iam:SimulatePrincipalPolicy.
+// Denied returns the actions that the caller's policies do not allow on a resource. conditions are the values of
+// condition keys that policies compare with StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
 	form := url.Values{"Action": {"SimulatePrincipalPolicy"}, "Version": {"2010-05-08"},
@@ -151,7 +151,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	return denied, nil
 }
 
-// principal returns the ARN of the user or role.
+// principal returns the ARN of the user, or of the role behind the session.
 func (c Caller) principal() string {
 	head, name, found := strings.Cut(c.ARN, ":assumed-role/")
 	if !found {
@@ -163,7 +163,7 @@ func (c Caller) principal() string {
 
 const maxIAMAnswer = 1 << 20
 
-// call makes a request in the Query protocol.
+// call makes a request with the AWS Query protocol.
 func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 			Code    string `xml:"Error>Code"`
 			Message string `xml:"Error>Message"`
 		}
-		_ = xml.Unmarshal(text, &refused) // other servers may not answer in XML
+		_ = xml.Unmarshal(text, &refused) // other servers may not respond with XML
 		return &refusal{status: resp.StatusCode, query: refused.Code, message: firstLine(refused.Message)}
 	}
 	return xml.Unmarshal(text, answer)

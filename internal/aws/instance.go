@@ -21,16 +21,17 @@ import (
 	"tendril/queue"
 )
 
-// metadataTimeout is the timeout of a metadata request. The service is local, and outside EC2 nothing responds.
+// metadataTimeout is the timeout of a metadata request. It is short because the service is local and nothing responds
+// outside EC2.
 const metadataTimeout = 2 * time.Second
 
-// Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2 its methods fail
-// within a few seconds.
+// Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2, its methods
+// return an error within a few seconds.
 type Instance struct {
 	api *imds.Client
 }
 
-// NewInstance returns this instance. endpoint is the URL of the metadata service; "" means
+// NewInstance returns the instance of this process. endpoint is the URL of the metadata service; "" means
 // AWS_EC2_METADATA_SERVICE_ENDPOINT or the standard address.
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
@@ -40,13 +41,13 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
-		// Without keep-alives, no connection stays open.
+		// Requests are rare, so idle connections are not kept.
 		HTTPClient: &http.Client{Timeout: metadataTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil
 }
 
-// InstanceID returns TENDRIL_INSTANCE_ID, or else the ID from the metadata.
+// InstanceID returns TENDRIL_INSTANCE_ID if it is set, otherwise the ID from the instance metadata.
 func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	if id := os.Getenv("TENDRIL_INSTANCE_ID"); id != "" {
 		return id, nil
@@ -68,9 +69,10 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group, without needing a permission. Only such instances
-// have a target lifecycle state. Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state
-// through instance metadata".
+// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission: only instances in a group
+// have a target lifecycle state.
+//
+// Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
 	_, err := i.read(ctx, "autoscaling/target-lifecycle-state")
 	if isNotFound(err) {
@@ -93,9 +95,10 @@ func isNotFound(err error) bool {
 	return errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound
 }
 
-// MayBeInstance reports whether this process may run on an EC2 instance, according to environment variables or the
-// machine's firmware, without waiting for the metadata service. Source: Amazon EC2 User Guide, "Detect whether a host
-// is an EC2 instance".
+// MayBeInstance reports whether this process may run on an EC2 instance. It checks environment variables and the
+// machine's firmware, and does not wait for the metadata service.
+//
+// Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
 func MayBeInstance() bool {
 	if os.Getenv("TENDRIL_INSTANCE_ID") != "" {
 		return true
@@ -140,18 +143,19 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		firstLine(plain(err).Error()))}
 }
 
-// TaskProtection is the duration of an ECS task's protection, 1 minute to 48 hours, unless renewed.
+// TaskProtection is how long an ECS task is protected unless the protection is renewed. ECS allows 1 minute to 48
+// hours.
 const TaskProtection = time.Hour
 
 const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state  string // protection URL
+	state  string // URL of the protection endpoint
 	client *http.Client
 }
 
-// NewECSTask returns this task. agent is ECS_AGENT_URI.
+// NewECSTask returns the task of this process. agent is the value of ECS_AGENT_URI.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
@@ -162,8 +166,9 @@ func NewECSTask(agent string) (*ECSTask, error) {
 }
 
 // Protect protects the task from scale-in and deployments for [TaskProtection], or ends the protection. The task's
-// role must allow ecs:UpdateTaskProtection. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
-// endpoint".
+// role must allow ecs:UpdateTaskProtection.
+//
+// Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
 func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	wanted := struct {
 		ProtectionEnabled bool
@@ -199,7 +204,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	return readProtection(resp.StatusCode, text, on)
 }
 
-// readProtection decodes the agent's response. A failure may have status 200.
+// readProtection decodes the agent's response. Even a response with status 200 may report a failure.
 func readProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

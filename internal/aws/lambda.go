@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// longestFunction is the longest run time of a function plus some overhead.
+// longestFunction is the maximum run time of a function plus some overhead.
 const longestFunction = 905 * time.Second
 
 // Lambda invokes an AWS Lambda function. It is safe for concurrent use.
@@ -40,9 +40,9 @@ type LambdaOptions struct {
 	Client Options
 	// Connections is the number of idle connections to keep; 0 means 1000.
 	Connections int
-	// A name, partial ARN or ARN, optionally with an alias or version.
+	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout of one call; 0 means 905 s, slightly more than a function may run.
+	// Timeout is the timeout of one call; 0 means 905 s, slightly more than the maximum run time of a function.
 	Timeout time.Duration
 }
 
@@ -63,7 +63,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	service.transport.DialContext = tapDial(service.transport.DialContext)
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
-		// A call that may have run the function is never repeated.
+		// A call that may have run the function must not be repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{}
 		o.Region = cmp.Or(function.Region, o.Region)
@@ -84,7 +84,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke runs the function once with the JSON payload and waits for its result. It repeats a call only if a reused
+// Invoke runs the function once with a JSON payload and waits for its result. It repeats the call only if a reused
 // connection failed before a byte was sent. The caller must not change payload afterwards, because an abandoned
 // connection may still read it.
 func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
@@ -99,13 +99,13 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 			continue
 		}
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
-			err = fmt.Errorf("%w: %w", late, err) // reading a body after the deadline may report only a closed connection
+			err = fmt.Errorf("%w: %w", late, err) // after the deadline, reading the body may report only that the connection is closed
 		}
 		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}
 }
 
-// call also reports how much of the call was sent.
+// call invokes the function. It also returns how much of the call was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
@@ -192,11 +192,11 @@ type functionReference struct {
 	// "" if not part of the reference
 	Region, Account string
 
-	// FunctionName parameter of API calls
+	// the FunctionName parameter of API calls
 	called string
 }
 
-// String returns the name and the qualifier, if any.
+// String returns the name, followed by the qualifier if there is one.
 func (r functionReference) String() string {
 	if r.Qualifier == "" {
 		return r.Name

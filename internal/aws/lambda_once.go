@@ -22,7 +22,7 @@ import (
 
 // invokeError is the error of a call without a complete response.
 type invokeError struct {
-	// Sent means that the function may have run.
+	// Sent reports whether the call may have been sent, so that the function may have run.
 	Sent bool
 	Err  error
 }
@@ -31,7 +31,7 @@ func (e *invokeError) Error() string { return e.Err.Error() }
 
 func (e *invokeError) Unwrap() error { return e.Err }
 
-// Unsent reports whether no byte of the call was sent, so the function has not run.
+// Unsent reports whether no byte of the call was sent, which means that the function has not run.
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 // sending tracks how much of a call was sent.
@@ -39,18 +39,18 @@ type sending struct {
 	// payload is the request's body. The SDK closes its own body when a response starts; net/http may still be
 	// reading it and would close the connection during the response.
 	payload []byte
-	// a byte may have been sent
+	// left is set if a byte may have been sent.
 	left bool
-	// nothing was sent because a reused connection was dead
+	// stale is set if nothing was sent because the reused connection was dead.
 	stale bool
 }
 
 type sendingKey struct{}
 
-// onceTransport records how much of a request was sent, and limits the response's size.
+// onceTransport records how much of each request was sent, and limits the size of responses.
 type onceTransport struct{ next http.RoundTripper }
 
-// maxReply exceeds Lambda's limit of 6 MiB.
+// maxReply is the maximum size of a response. It exceeds Lambda's limit of 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -81,7 +81,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// If only the end of the connection ends the body, an empty body may be a lost one.
+	// If the body ends only when the connection does, an empty body may mean that it was lost.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
@@ -106,7 +106,7 @@ type tappedConn struct {
 	sealed atomic.Bool
 }
 
-// Write counts first: either it sees the seal, or seal returns a count that includes it.
+// Write increments the count first, so that either Write sees the seal or seal sees the write.
 func (c *tappedConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	if c.sealed.Load() {
@@ -115,7 +115,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal blocks further writes and returns the number of writes started.
+// seal blocks further writes and returns the number of writes that have started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
@@ -153,15 +153,15 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation converts an error of the SDK to the response of a service that did not run the function. It
-// returns false if there was no response, or an incomplete one.
+// refusedInvocation converts an SDK error to the response of a service that did not run the function. It returns
+// false if there was no complete response.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {
 		return queue.Invocation{}, false
 	}
 	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
-	if a.Code == "UnknownError" { // the SDK's code for a response without one
+	if a.Code == "UnknownError" { // the SDK's code for a response without an error code
 		a.Code, a.Message = "", ""
 	}
 	var response *smithyhttp.ResponseError
@@ -177,7 +177,7 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	return a, true
 }
 
-// retryAfter parses a Retry-After header. The result is 0 for an invalid value, and at most 12 h.
+// retryAfter parses a Retry-After header. It returns 0 if the value is invalid, and at most 12 h.
 func retryAfter(value string, now time.Time) time.Duration {
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {

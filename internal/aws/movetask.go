@@ -13,10 +13,11 @@ import (
 	"tendril/queue"
 )
 
-// ErrNoMoveTasks means that a server does not support message move tasks.
+// ErrNoMoveTasks means that the server does not support message move tasks.
 var ErrNoMoveTasks = errors.New("the endpoint has no message move tasks (StartMessageMoveTask)")
 
-// MoveTask moves the messages of a dead-letter queue. It is not safe for concurrent use.
+// MoveTask is a message move task, which moves the messages of a dead-letter queue. It is not safe for concurrent
+// use.
 type MoveTask struct {
 	queue   *Queue
 	source  string // ARN
@@ -26,17 +27,17 @@ type MoveTask struct {
 
 // MoveProgress is the progress of a [MoveTask]. The zero value means that SQS does not list the task yet.
 type MoveProgress struct {
-	// RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
+	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
-	// Approximate; ToMove is 0 if unknown.
+	// Moved and ToMove are approximate; ToMove is 0 if unknown.
 	Moved, ToMove int64
-	// Error code of a failed task.
+	// FailureReason is the error code of a failed task.
 	FailureReason string
 }
 
-// StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond (1 to
-// 500; 0 leaves it to SQS). The error is [ErrNoMoveTasks] if the server does not support move tasks, and
-// UnsupportedOperation if the queue already has a running one.
+// StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond
+// messages per second (1 to 500; 0 leaves the rate to SQS). The error is [ErrNoMoveTasks] if the server does not
+// support move tasks. Its code is UnsupportedOperation if a task is already running for the queue.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -56,8 +57,8 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks reports whether the server does not support move tasks. SQS documents the same error code for a
-// second running task.
+// hasNoMoveTasks reports whether the server does not support move tasks. The error code alone does not tell: SQS
+// documents the same code for a queue with a running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -86,7 +87,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	if err != nil {
 		return MoveProgress{}, err
 	}
-	for _, r := range out.Results { // latest first; only running tasks have handles
+	for _, r := range out.Results { // newest first; only running tasks have handles
 		if sdk.ToString(r.TaskHandle) == t.handle {
 			t.started = r.StartedTimestamp
 		} else if t.started != 0 && r.StartedTimestamp != t.started || r.TaskHandle != nil {
@@ -98,7 +99,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel stops the task and returns the approximate number of messages already moved, which stay moved.
+// Cancel stops the task and returns the approximate number of messages that it has moved. They are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := operate(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

@@ -11,34 +11,35 @@ import (
 
 // Options configure a client. A nil *Options is valid. Credentials always come from the standard AWS configuration.
 type Options struct {
-	// Region is the service's region; "" means the environment's or profile's. A region in a URL or ARN takes
-	// precedence.
+	// Region is the service's region; "" means the region of the environment or the profile. A region in a URL or ARN
+	// takes precedence.
 	Region string
-	// Profile of the shared AWS configuration files; "" means AWS_PROFILE or "default".
+	// Profile is a profile of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string
 	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then Amazon's endpoint. SQS accepts unix:PATH. With an endpoint, S3 bucket names are in the
-	// path.
+	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH. With an endpoint, S3 bucket names
+	// are part of the path.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc
 }
 
-// Events contains listeners for calls to SQS; each may be nil. They may run concurrently and must not block.
+// Events contains listeners for calls to SQS. Each may be nil. They may be called concurrently and must not block.
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called when AWS rejected a signature because of the local clock. offset is added from now on.
+	// ClockAdjusted is called after AWS has rejected a signature because the local clock is wrong. From then on,
+	// offset is added to the signing time.
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
-// visibility timeout.
+// Corruption describes a message that was damaged in transit. A damaged received message becomes visible again after
+// its visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".
 	Part string
-	// true for a sent message
+	// Sent is true for a sent message, false for a received one.
 	Sent bool
 }
 
@@ -54,8 +55,8 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 	f(level, firstLine(fmt.Sprintf(format, values...)))
 }
 
-// firstLine drops the SDK's chains of causes, and the canonical request that AWS returns for a rejected signature,
-// which contains the session token.
+// firstLine returns the first line of an error's text. The rest is the SDK's chain of causes or, for a rejected
+// signature, the canonical request, which contains the session token.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

@@ -5,38 +5,39 @@ import (
 	"strings"
 )
 
-// Feature is an activity that needs AWS permissions. Its value is a valid statement ID.
+// Feature is an activity that needs AWS permissions. Its value is also a valid statement ID.
 type Feature string
 
-// Features of an environment and of the commands that manage its resources.
+// The features of an environment and of the commands that manage its resources.
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
-	SendDeadLetters   Feature = "SendDeadLetters" // including the reason for the last failure
-	CreateQueues      Feature = "CreateQueues"    // of the environment
-	Enqueue           Feature = "Enqueue"         // scheduled runs
+	SendDeadLetters   Feature = "SendDeadLetters" // with the reason for the last failure
+	CreateQueues      Feature = "CreateQueues"    // of this environment
+	Enqueue           Feature = "Enqueue"         // messages of scheduled runs
 	KeepRegistry      Feature = "KeepRegistry"    // leases, runs and pauses
 	CreateRegistry    Feature = "CreateRegistry"
 	InvokeFunctions   Feature = "InvokeFunctions"
 	PublishMetrics    Feature = "PublishMetrics"    // to CloudWatch
 	FetchPayloads     Feature = "FetchPayloads"     // from S3
-	DescribeGroups    Feature = "DescribeGroups"    // of EC2 Auto Scaling
-	TakePartInGroup   Feature = "TakePartInGroup"   // size, protection, termination
-	DescribeScaling   Feature = "DescribeScaling"   // policies of EC2 Auto Scaling groups
-	DescribeServices  Feature = "DescribeServices"  // of Amazon ECS
-	ResizeServices    Feature = "ResizeServices"    // of Amazon ECS
-	FindScalers       Feature = "FindScalers"       // policies of ECS services
+	DescribeGroups    Feature = "DescribeGroups"    // EC2 Auto Scaling groups
+	TakePartInGroup   Feature = "TakePartInGroup"   // set the size and the protection, complete terminations
+	DescribeScaling   Feature = "DescribeScaling"   // scaling policies of EC2 Auto Scaling groups
+	DescribeServices  Feature = "DescribeServices"  // ECS services
+	ResizeServices    Feature = "ResizeServices"    // ECS services
+	FindScalers       Feature = "FindScalers"       // scaling policies of ECS services
 	ManageDeadLetters Feature = "ManageDeadLetters" // read, redrive, delete and purge
-	ListQueues        Feature = "ListQueues"        // of the account
-	TerminateQueues   Feature = "TerminateQueues"   // of the environment
-	TerminateRegistry Feature = "TerminateRegistry" // the environment's table
-	ListAlarms        Feature = "ListAlarms"        // of the account
-	ManageAlarms      Feature = "ManageAlarms"      // of the environment
-	ManageDashboards  Feature = "ManageDashboards"  // of the environment
+	ListQueues        Feature = "ListQueues"        // all in the account
+	TerminateQueues   Feature = "TerminateQueues"   // of this environment
+	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
+	ListAlarms        Feature = "ListAlarms"        // all in the account
+	ManageAlarms      Feature = "ManageAlarms"      // of this environment
+	ManageDashboards  Feature = "ManageDashboards"  // of this environment
 )
 
-// permissions lists each feature's API calls, including every call of this package. Source: AWS Service Authorization
-// Reference.
+// permissions lists the API calls of each feature. Together they are all the calls that this package makes.
+//
+// Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
 	Receive:          "sqs:ReceiveMessage DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl GetQueueAttributes",
 	CountDeadLetters: "sqs:GetQueueUrl GetQueueAttributes",
@@ -67,19 +68,19 @@ var permissions = map[Feature]string{
 	ManageDashboards:  "cloudwatch:GetDashboard PutDashboard DeleteDashboards",
 }
 
-// callActions lists calls with actions other than their own name.
+// callActions lists the API calls whose IAM actions have other names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
 	"sqs:SendMessageBatch":             "SendMessage",
-	"sqs:CreateQueue":                  "CreateQueue TagQueue", // includes tags
+	"sqs:CreateQueue":                  "CreateQueue TagQueue", // with tags
 	"cloudwatch:PutMetricAlarm":        "PutMetricAlarm TagResource",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",
 }
 
-// Actions returns the required IAM actions, sorted.
+// Actions returns the IAM actions that the feature requires, sorted.
 func (f Feature) Actions() []string {
 	service, calls, _ := strings.Cut(permissions[f], ":")
 	var actions []string

@@ -32,8 +32,8 @@ func (q *Queue) Region() string { return q.site.region }
 // FIFO reports whether this is a FIFO queue.
 func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
-// Queue returns a queue by name, URL or ARN, and checks for credentials. For a name or an ARN it asks SQS for the
-// URL, and returns queue.ErrNoQueue if the queue does not exist.
+// Queue returns a queue by name, URL or ARN, and checks that there are credentials. For a name or ARN, it asks SQS
+// for the URL, and returns queue.ErrNoQueue if the queue does not exist.
 func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -67,16 +67,16 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// timeout of one attempt of a short call
+	// timeout of one attempt of a call that does not wait for messages
 	callTimeout = 10 * time.Second
-	// longest wait time of a queue
+	// longest wait time that SQS allows
 	longestWait = 20 * time.Second
 )
 
-// Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to whole seconds.
+// Receive returns up to req.Max messages, leaving out damaged ones. Durations are rounded up to whole seconds.
 //
-// It does not retry: a lost response has already increased receive counts, and a retry would receive more. After ctx
-// ends, SQS may still return messages to the abandoned call; they become visible again after their visibility
+// It does not retry: a lost response has already increased receive counts, and a retry would receive more messages.
+// If ctx ends, SQS may still return messages to the abandoned call; they become visible again after their visibility
 // timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
@@ -100,7 +100,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return messages, err
 }
 
-// Delete deletes messages in batches of ten, with retries. It returns nil if all deletes are confirmed, otherwise one
+// Delete deletes messages in batches of ten, with retries. It returns nil if SQS confirms all deletes, otherwise one
 // error per receipt handle.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inBatches(receipts, func(part []string) ([]entryResult, error) {
@@ -110,13 +110,13 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// Expire is the same as Delete, because SQS does not record why a message is deleted.
+// Expire is the same as Delete, because SQS does not record why messages are deleted.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
 
 // ChangeVisibility applies the changes in batches of ten, with retries. Durations are rounded up to whole seconds. It
-// returns nil if all succeeded, otherwise one error per change.
+// returns nil if all changes succeeded, otherwise one error per change.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inBatches(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -125,7 +125,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inBatches calls do with batches. It returns nil, or one error per item.
+// inBatches calls do with batches of items. It returns nil if all succeeded, otherwise one error per item.
 func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -155,7 +155,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return q.send(ctx, msgs, false)
 }
 
-// SendOnce sends one message without retries. If the error wraps a [net.OpError] of a dial, nothing was sent.
+// SendOnce sends one message without retries. If the error wraps a [net.OpError] for a dial, nothing was sent.
 func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, error) {
 	sent, err := q.send(ctx, []queue.Outgoing{m}, true)
 	if err != nil {
@@ -199,7 +199,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// checkOutgoing rejects strings that JSON cannot represent unchanged.
+// checkOutgoing rejects strings that JSON would change.
 func checkOutgoing(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)
@@ -213,7 +213,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 	return nil
 }
 
-// batch makes a batch call with n entries. Entries missing from the response count as failed.
+// batch makes a batch call with n entries. Entries that are missing from the response have failed.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -240,7 +240,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorTimeout includes retries.
+// operatorTimeout is the timeout of an infrequent call, including its retries.
 const operatorTimeout = 30 * time.Second
 
 // operate makes an infrequent call with the SDK's client.
@@ -255,8 +255,8 @@ func operate[In, Out any](ctx context.Context, q *Queue,
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 
-// Create creates a queue. attrs are SQS attributes. If the queue exists with other attributes, the error code is
-// queue.CodeQueueNameExists.
+// Create creates a queue with the given SQS attributes and tags. If the queue exists with other attributes, the error
+// code is queue.CodeQueueNameExists.
 func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]string) (*Queue, error) {
 	ref, err := ParseReference(name)
 	if err != nil {
@@ -278,7 +278,8 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns all queues with names that start with prefix, in the order of SQS. Invalid queue URLs are omitted.
+// List returns all queues whose names start with prefix, in the order that SQS returns. Queues with invalid URLs are
+// left out.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {
@@ -307,7 +308,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	return queues, nil
 }
 
-// Attributes returns all attributes of the queue by SQS name. Message counts are approximate.
+// Attributes returns all attributes of the queue, keyed by their SQS names. Message counts are approximate.
 func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
@@ -317,7 +318,7 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes. SQS needs up to 60 seconds to apply them, up to 15 minutes for the retention
+// SetAttributes changes attributes. SQS takes up to 60 seconds to apply them, or up to 15 minutes for the retention
 // period.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := operate(ctx, q, q.sqs.api.SetQueueAttributes,
@@ -325,7 +326,7 @@ func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) erro
 	return err
 }
 
-// Purge deletes all messages. SQS needs up to 60 seconds and meanwhile rejects another purge with
+// Purge deletes all messages. SQS takes up to 60 seconds, and meanwhile rejects another purge with
 // queue.CodePurgeQueueInProgress.
 func (q *Queue) Purge(ctx context.Context) error {
 	_, err := operate(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})

@@ -12,19 +12,19 @@ import (
 // Reference is a queue's name, URL or ARN.
 type Reference struct {
 	Name string
-	// "" for a name or ARN
+	// URL is "" if the reference is a name or an ARN.
 	URL string
-	// "" if not part of the reference
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// scheme and host of a URL outside Amazon's public endpoints, for calls
+	// origin is the scheme and host for calls, if the reference is a URL outside the public endpoints of AWS.
 	origin string
 }
 
-// Remote reports whether the reference is a URL or an ARN. A name can also mean an embedded queue.
+// Remote reports whether the reference is a URL or an ARN. A name may also refer to an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
-// FIFO reports whether the name is a FIFO queue's.
+// FIFO reports whether the queue is a FIFO queue, according to its name.
 func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
 // ParseReference parses a queue's name, URL or ARN.
@@ -101,8 +101,8 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// regionOfHost extracts the region from the host of a queue URL. public reports whether the SDK knows the endpoint
-// and its rules for dual stack, FIPS and partitions.
+// regionOfHost returns the region in the host of a queue URL. public reports whether the SDK knows the endpoint and
+// so can apply its rules for dual stack, FIPS and partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
@@ -122,7 +122,8 @@ func regionOfHost(host string) (region string, public bool) {
 }
 
 var (
-	// hostLabel matches regions that are safe in a host name: a reference must not redirect calls to other hosts.
+	// hostLabel matches regions that can safely become part of a host name, so that a reference cannot direct calls
+	// to another host.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
 	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)

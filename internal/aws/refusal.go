@@ -24,7 +24,7 @@ type refusal struct {
 	status         int
 	shape, message string
 	query          string
-	// service's time minus local time, valid if dated
+	// skew is the service's time minus the local time. It is valid only if dated is set.
 	dated bool
 	skew  time.Duration
 }
@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the response is from a proxy or a server with another protocol.
+// foreign reports whether the response comes from a proxy, or from a server that uses another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -45,7 +45,8 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeClockSkew reports whether the request's time may have caused the error. These codes have other causes, too.
+// mayBeClockSkew reports whether a wrong request time may have caused the error. The same codes also have other
+// causes.
 func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
@@ -57,13 +58,13 @@ func (r *refusal) foreignAnswer(host, name, variable string) string {
 		variable)
 }
 
-// ErrorCode returns the shape's name or the query code.
+// ErrorCode returns the name of the error shape, or else the query code.
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// HTTPStatusCode implements the SDK's interface.
+// HTTPStatusCode returns the status that the SDK's retry rules check.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// queueCode returns the code of package queue for the shape, the query code or the HTTP status, in that order.
+// queueCode returns package queue's code for the shape, otherwise for the query code, otherwise for the HTTP status.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -83,7 +84,7 @@ func (r *refusal) queueCode() string {
 	return queue.CodeUnreachable
 }
 
-// knownCode returns false for codes without a special meaning.
+// knownCode returns package queue's code for an SQS error code, or false if there is none.
 func knownCode(code string) (string, bool) {
 	switch short := strings.TrimPrefix(code, "AWS.SimpleQueueService."); short {
 	case "NonExistentQueue", queue.CodeQueueDoesNotExist:
@@ -117,7 +118,7 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// entryError returns the error of a batch entry. theirs means the fault is the service's.
+// entryError returns the error of a batch entry. theirs reports whether the service is at fault.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
 	switch {
@@ -130,7 +131,7 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn returns the service's error response in err, or nil without a response.
+// refusalIn returns the service's error response in err, or nil if there was no response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -150,25 +151,25 @@ func refusalIn(err error) *refusal {
 		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
 		if own.isPlaceholder() {
 			own.shape, own.message = "", ""
-		} else if own.message == "UnknownError" { // the SDK's placeholder; the shape says more
+		} else if own.message == "UnknownError" { // the SDK's placeholder; the shape is more precise
 			own.message = ""
 		}
 	}
 	return own
 }
 
-// withoutNamespace shortens com.amazonaws.sqs#OverLimit to OverLimit. ElasticMQ sends the long name in the header
-// with the query code, where the SDK does not shorten it.
+// withoutNamespace shortens com.amazonaws.sqs#OverLimit to OverLimit. ElasticMQ sends the long name in the header for
+// query codes, where the SDK does not shorten it.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// isPlaceholder reports whether the SDK provided the code and message, because it could not decode the response.
+// isPlaceholder reports whether the code and message come from the SDK because it could not decode the response.
 func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain removes the wrapping of the SDK and net/http, for messages.
+// plain removes the text that the SDK and net/http wrap around an error, so that messages stay short.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {

@@ -14,7 +14,7 @@ import (
 // retries applies the SDK's retry policy to calls that bypass its client.
 type retries struct {
 	retryer sdk.RetryerV2
-	// nanoseconds that the service's clock is ahead
+	// clock is the number of nanoseconds that the service's clock is ahead.
 	clock    atomic.Int64
 	adjusted func(offset time.Duration) // may be nil
 }
@@ -26,8 +26,8 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// do repeats attempt until it succeeds or must not be repeated. offset is added to the signed time. once prevents a
-// retry if the first attempt may have had an effect.
+// do calls attempt until it succeeds or a retry is not allowed. attempt adds offset to the time that it signs. once
+// prevents a retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	release := func(error) error { return nil }
 	for tried := 1; ; tried++ {
@@ -38,7 +38,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
-		// Errors from returning a token do not matter.
+		// Failing to return a retry token is harmless.
 		_, _ = release(err), began(err)
 		if err == nil {
 			return nil
@@ -60,7 +60,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause waits until the next attempt. Without a retry token, or if ctx ends, it returns the call's error.
+// pause waits before the next attempt. If there is no retry token or ctx ends, it returns the call's error.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -75,12 +75,12 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// maxClockSkew is the clock difference above which a rejected signature is attributed to the clock.
+// maxClockSkew is the largest clock difference for which a rejected signature is not attributed to the clock.
 const maxClockSkew = 4 * time.Minute
 
-// learnClock adjusts the clock if err, the result of a request signed with offset, is due to a wrong clock, and
-// reports whether it did. Without it, a machine with a wrong clock could not sign requests. As in the SDK, the error
-// must be one that a wrong time can cause, and the response's Date must be far from the signed time.
+// learnClock adjusts the clock if a request signed with offset failed because of a wrong clock, and reports whether
+// it did. Otherwise, a machine with a wrong clock could not call AWS at all. As in the SDK, the error must be one
+// that a wrong time can cause, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {
@@ -90,7 +90,8 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// refusalOf returns a response's error, with the clock skew from its Date header unless it is from a cache (Age).
+// refusalOf returns the error of a response. The clock skew comes from the Date header, unless the response has an
+// Age header and so comes from a cache.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

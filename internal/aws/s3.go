@@ -25,7 +25,7 @@ import (
 const codeObjectTooLarge = "ObjectTooLarge"
 
 // S3 fetches objects. It is safe for concurrent use. It bypasses the SDK's client, which would add all 112 operations
-// to the binary (decision 0066); endpoint rules, credentials, signatures and retries are the SDK's.
+// to the binary (decision 0066). It still uses the SDK's endpoint rules, credentials, signatures and retry policy.
 type S3 struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -52,7 +52,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 		return nil, err
 	}
 
-	common := sqs.NewFromConfig(cfg).Options() // options common to all services
+	common := sqs.NewFromConfig(cfg).Options() // the options that all services share
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
 		service:     service,
@@ -63,13 +63,13 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 			Region: &region, Endpoint: base, ForcePathStyle: sdk.Bool(base != nil),
 			UseFIPS:      sdk.Bool(fips == sdk.FIPSEndpointStateEnabled),
 			UseDualStack: sdk.Bool(dual == sdk.DualStackEndpointStateEnabled),
-			// S3 Express accepts ordinary signatures; sessions would require the SDK's client.
+			// S3 Express also accepts ordinary signatures; its sessions would require the SDK's client.
 			DisableS3ExpressSessionAuth: sdk.Bool(true),
 		},
 	}, nil
 }
 
-// The SDK does not export these interfaces of its configuration sources.
+// These are interfaces of the SDK's configuration sources that the SDK does not export.
 type (
 	endpointIgnorer interface {
 		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
@@ -111,18 +111,18 @@ func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	return false
 }
 
-// Fetch returns an object of at most limit bytes and verifies its checksum, if any. Errors, including an incomplete
-// body, are retried. It needs s3:GetObject.
+// Fetch returns an object of at most limit bytes, after verifying its checksum if it has one. It retries after
+// errors, including an incomplete body. It needs s3:GetObject.
 //
 // The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled,
-// or queue.CodeUnreachable for anything that may work later, including ctx's deadline.
+// or queue.CodeUnreachable for anything that a retry may fix, including ctx's deadline.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"an object in S3 has a bucket and a key: one of them is empty")
 	}
 	var broken error
-	for range 3 { // incomplete bodies are retried
+	for range 3 { // retries after an incomplete body
 		resp, err := s.get(ctx, bucket, key)
 		if err != nil {
 			return nil, s.explain(ctx, bucket, key, err)
@@ -165,7 +165,7 @@ func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, 
 	return resp, err
 }
 
-// SHA-256 of an empty body
+// emptyDigest is the SHA-256 digest of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*http.Request, error) {
@@ -192,7 +192,7 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
-		if option.SchemeID != "sigv4" { // the name in the SDK's endpoint rules
+		if option.SchemeID != "sigv4" { // the name of Signature Version 4 in the SDK's endpoint rules
 			continue
 		}
 		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
@@ -210,7 +210,7 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 
 func refusedObject(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// Other servers may not answer in XML.
+	// Other servers may not respond with XML.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }
@@ -251,7 +251,7 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 	})
 }
 
-// objectCode maps errors specific to S3.
+// objectCode maps S3's error codes to this module's.
 func objectCode(refused *refusal) string {
 	switch refused.shape {
 	case "NoSuchKey", "NoSuchBucket", "NotFound", "NoSuchVersion":

@@ -19,10 +19,10 @@ import (
 	"tendril/queue"
 )
 
-// localRegion signs calls to non-AWS servers, which ignore the region.
+// localRegion is the region in the signatures for servers outside AWS, which ignore it.
 const localRegion = "us-east-1"
 
-// chooseEndpoint applies a non-empty endpoint, and a default region for non-AWS servers.
+// chooseEndpoint sets the endpoint if it is not empty, and the region if it is missing and the server is not AWS.
 func chooseEndpoint(endpoint string, base **string, region *string) {
 	if endpoint != "" {
 		*base = &endpoint
@@ -33,16 +33,16 @@ func chooseEndpoint(endpoint string, base **string, region *string) {
 }
 
 type service struct {
-	name      string // for messages, such as "S3"
-	variable  string // with the endpoint
-	host      string // for messages: the endpoint, or the service and region
+	name      string // for error messages, such as "S3"
+	variable  string // environment variable that sets the endpoint
+	host      string // for error messages: the endpoint, or the service and region
 	transport *http.Transport
-	terse     bool // errors may consist of a status only
+	terse     bool // error responses may have only a status
 }
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connect reads the AWS configuration for a service. connections is the number of idle ones to keep.
+// connect reads the AWS configuration for a service. connections is the number of idle connections to keep.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
@@ -72,7 +72,8 @@ func (s *service) locate(region string, base *string, use string) error {
 	return nil
 }
 
-// checkCredentials distinguishes missing credentials, with queue.CodeAccessDenied, from a network failure.
+// checkCredentials verifies that there are credentials. The error code tells missing credentials
+// (queue.CodeAccessDenied) from a network failure.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -93,8 +94,8 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// explain converts any error of a call to a [*queue.Error] with the action and advice, unless ctx was canceled.
-// advise returns the code and message of an error response.
+// explain converts the error of a call to a [*queue.Error] that names the action and gives advice, unless ctx was
+// canceled. advise returns the code and message for an error response.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -111,7 +112,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
 
-// unanswered returns the error of a call without a complete response.
+// unanswered returns the error of a call that received no complete response.
 func (s *service) unanswered(ctx context.Context, doing string, err error) error {
 	var known *queue.Error
 	switch {
@@ -128,7 +129,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(plain(err).Error()), s.variable)}
 }
 
-// newTransport adapts the SDK's transport to the frequent calls: HTTP/1.1, with enough idle connections.
+// newTransport adapts the SDK's transport to the frequent calls: it uses HTTP/1.1 and keeps enough idle connections.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -137,10 +138,11 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// Longer than the interval between two calls, but short enough that the client closes first.
+	// The timeout is longer than the interval between two calls, but short enough that the client closes idle
+	// connections before the server does.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
-	// Ten messages of 1 KB, or ten receipt handles, fit into one system call.
+	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
 	t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
@@ -148,8 +150,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// wholeBodies sends copies of request bodies. The SDK closes its own body when a response starts; net/http may still
-// be reading it and would close the connection during the response.
+// wholeBodies sends a copy of each request body. The SDK closes its own body when a response starts; net/http may
+// still be reading it and would then close the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -165,7 +167,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// dialSocket directs all connections to a Unix socket and returns the endpoint to use.
+// dialSocket makes all connections use a Unix socket and returns the endpoint URL to use.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -22,8 +22,8 @@ import (
 	"tendril/queue"
 )
 
-// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use. It makes the frequent calls
-// itself, with the SDK's credentials, signatures and retry rules.
+// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use. The frequent calls bypass the
+// SDK's client but use its credentials, signatures and retry policy.
 type SQS struct {
 	service service
 	api     *sqs.Client // for infrequent calls
@@ -32,14 +32,15 @@ type SQS struct {
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
-	buffers      sync.Pool // *[]byte
+	buffers      sync.Pool // of *[]byte
 	events       *Events
 }
 
 // Close closes idle connections.
 func (s *SQS) Close() { s.service.close() }
 
-// A worker has at most 64 concurrent receives and about as many deletes.
+// sqsConnections is the number of idle connections to keep. A worker makes at most 64 concurrent receives and about
+// as many deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
@@ -65,7 +66,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		events: events}, nil
 }
 
-// Check verifies that there are credentials, without a call to SQS. The error code is queue.CodeAccessDenied.
+// Check verifies that there are credentials, without calling SQS. Its error code is queue.CodeAccessDenied.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.credentials) }
 
 func (s *SQS) corrupted(c Corruption) {
@@ -74,8 +75,8 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// site resolves a queue's endpoint. The region in a URL or ARN takes precedence; a configured endpoint replaces only
-// the address.
+// site returns the endpoint of a queue. The region in a URL or ARN takes precedence; a configured endpoint replaces
+// only the address.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -115,7 +116,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
-// Endpoint returns the URL of the server for a queue given by name, URL or ARN.
+// Endpoint returns the URL of the server that has the queue with the given name, URL or ARN.
 func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -130,7 +131,7 @@ func (w site) setEndpoint(o *sqs.Options) {
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// maxAnswer fits ten messages of the maximum size with every character escaped.
+// maxAnswer is the maximum size of a response: ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
 
 type site struct {
@@ -143,9 +144,9 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// per attempt
+	// timeout applies to each attempt.
 	timeout time.Duration
-	// no retry if the first attempt may have had an effect
+	// once prevents a retry if the first attempt may have had an effect.
 	once bool
 }
 
@@ -174,7 +175,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // do not keep exceptionally large buffers
+		if cap(*buffer) <= 1<<20 { // do not reuse exceptionally large buffers
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -194,14 +195,14 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// request builds a request with a body that no lower layer can rewind and send again.
+// request builds a request whose body no lower layer can rewind and send again.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, noCredentials(err)
 	}
 
-	where := call.site.endpoint // copied because the signer changes it
+	where := call.site.endpoint // a copy, because the signer changes it
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -266,7 +267,7 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// readRefusal decodes an error response. It returns "" for other formats.
+// readRefusal decodes an error response. It returns empty strings if the format is unknown.
 func readRefusal(buf []byte) (shape, message string) {
 	r := sqswire.NewReader(string(buf), answerLimits)
 	r.Object(func(name string) {
@@ -285,7 +286,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// explain converts any error of a call to a [*queue.Error] with advice, unless ctx has ended without a response.
+// explain converts the error of a call to a [*queue.Error] with advice, unless ctx ended before the response.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
@@ -305,7 +306,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 
-	if isKnown { // such as a refusal of the credential service
+	if isKnown { // such as an error of the credential service
 		return known
 	}
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}

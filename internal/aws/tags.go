@@ -15,15 +15,15 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag marks every AWS resource that tendril creates, with the environment's name.
+// environmentTag is the tag with the environment's name on every AWS resource that tendril creates.
 const environmentTag = "tendril:environment"
 
-// Tags returns the tags for an environment's resource.
+// Tags returns the tags of a resource that belongs to environment.
 func Tags(environment string) map[string]string {
 	return map[string]string{environmentTag: environment}
 }
 
-// OwnerOf returns the environment in a resource's tags, or "".
+// OwnerOf returns the name of the environment that owns a resource with these tags, or "".
 func OwnerOf(tags map[string]string) string { return tags[environmentTag] }
 
 // Tags returns the queue's tags.
@@ -38,13 +38,13 @@ func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
 // TableInfo describes a DynamoDB table.
 type TableInfo struct {
 	ARN string
-	// updated by DynamoDB about every six hours
+	// Items is updated by DynamoDB about every six hours.
 	Items int64
 	Tags  map[string]string
 }
 
-// Describe returns the table's ARN, size and tags. Without permission for the tags, the error is queue.ErrDenied and
-// the rest is valid.
+// Describe returns the table's ARN, size and tags. If the tags may not be read, the error is queue.ErrDenied and the
+// rest is valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {

@@ -17,7 +17,8 @@ type alarmSource struct {
 
 func (s *alarmSource) close() { s.cloudWatch.Close() }
 
-// list includes foreign resources with a name of the environment, marked with a note.
+// list returns the environment's alarms and dashboard. It includes foreign resources with the environment's names,
+// and adds a note to them.
 func (s *alarmSource) list(ctx context.Context) (all []Resource, err error) {
 	found, err := alarms.Find(ctx, s.cloudWatch, s.environment)
 	if errors.Is(err, queue.ErrDenied) {

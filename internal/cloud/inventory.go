@@ -23,26 +23,26 @@ type Resource struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
-	// set for queues only
+	// URL is set only for queues.
 	URL string `json:"url,omitempty"`
-	// Owned means that the tag names this environment, so that terminate deletes the resource.
+	// Owned means that the tag names this environment, so terminate deletes the resource.
 	Owned bool `json:"owned"`
 	// Note explains why Owned is false or which details are missing.
 	Note string `json:"note,omitempty"`
-	// Approximate numbers of a queue's messages and a table's items; nil if unknown.
+	// Messages and Items are the approximate numbers of a queue's messages and a table's items; nil if unknown.
 	Messages *int64 `json:"messages,omitempty"`
 	Items    *int64 `json:"items,omitempty"`
-	// A queue's attributes by SQS name; nil if unknown.
+	// Attributes contains a queue's attributes by their SQS names; nil if unknown.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Environment is the environment of an [Inventory].
+// Environment is the environment whose resources an [Inventory] lists.
 type Environment struct {
 	Config *config.Config
 	SDK    aws.LogFunc
 }
 
-// aws returns the connection options. An explicitly set region takes precedence over the profile's.
+// aws returns the connection options. A region in the settings takes precedence over the profile's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -53,11 +53,12 @@ func (e *Environment) aws() *aws.Options {
 
 // source finds and deletes the resources of a service.
 type source interface {
-	// list marks unreadable resources with a note.
+	// list returns the resources. Unreadable ones have a note.
 	list(ctx context.Context) ([]Resource, error)
-	// remove verifies ownership again. mine is false if the resource belongs to another source.
+	// remove deletes a resource after verifying again that the environment owns it. mine is false if the resource
+	// belongs to another source.
 	remove(ctx context.Context, r *Resource) (mine bool, err error)
-	// shared disowns resources that other environments use.
+	// shared marks resources that other environments use as not owned.
 	shared(ctx context.Context, found []Resource) error
 	close()
 }
@@ -65,7 +66,7 @@ type source interface {
 // Inventory lists and deletes an environment's AWS resources.
 type Inventory struct{ sources []source }
 
-// Open creates clients for the services that the settings use, possibly none.
+// Open creates clients for the services that the settings use, if any.
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
@@ -108,7 +109,7 @@ func (i *Inventory) Close() {
 	}
 }
 
-// List returns the existing resources in the order of deletion, with a note if unreadable.
+// List returns the existing resources in the order in which they can be deleted. Unreadable ones have a note.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	for _, s := range i.sources {
 		found, err := s.list(ctx)
@@ -120,7 +121,8 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, nil
 }
 
-// Plan is List for a termination: resources that others use are not owned.
+// Plan returns the resources for a termination. It is like List, but resources that other environments use are not
+// owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {
@@ -134,8 +136,8 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if its tag is gone, and
-// queue.ErrNoQueue or queue.CodeResourceNotFound if the resource is.
+// Delete deletes an owned resource that [Inventory.Plan] returned. The error is [ErrNotOwned] if the resource has
+// lost its tag. If the resource no longer exists, it is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	if !r.Owned {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
@@ -148,7 +150,8 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// own sets Owned or Note. It returns errors other than a missing permission.
+// own sets Owned or Note, depending on the tags or on the error from reading them. It returns any error that is not a
+// missing permission.
 func (r *Resource) own(environment string, tags map[string]string, err error) error {
 	switch owner := aws.OwnerOf(tags); {
 	case errors.Is(err, queue.ErrDenied):

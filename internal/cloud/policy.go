@@ -17,7 +17,7 @@ type Policy struct {
 	Statement []Statement
 }
 
-// Statement allows actions on resources.
+// Statement is a statement of a policy.
 type Statement struct {
 	Sid, Effect string
 	Action      []string
@@ -25,22 +25,23 @@ type Statement struct {
 	Condition   map[string]map[string][]string `json:",omitempty"`
 }
 
-// Use describes the use of an environment beyond its settings.
+// Use describes how an environment is used, as far as its settings do not.
 type Use struct {
-	// Names, URLs or ARNs of the periodic tasks' queues; "" is the first queue.
+	// TaskQueues contains the names, URLs or ARNs of the queues of periodic tasks; "" is the first queue.
 	TaskQueues []string
-	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead.
+	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate, in place of the
+	// environment's.
 	Operate bool
 }
 
-// UnknownDeadLetterQueue is the prefix of the placeholder for an unknown dead-letter queue.
+// UnknownDeadLetterQueue is the prefix of the placeholder for a dead-letter queue whose name is unknown.
 const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 
-// PolicyFor returns the IAM policy that the settings require, with one statement per feature. Unknown accounts are
-// "*" in ARNs. It makes no network calls.
+// PolicyFor returns the IAM policy that the settings require, with one statement per feature. ARNs contain "*" for
+// unknown accounts. It makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
-	if cfg.Origin("region") == (config.Origin{}) { // taken from the profile or the machine
+	if cfg.Origin("region") == (config.Origin{}) { // from the profile or the instance
 		p.region = "*"
 	}
 	if use.Operate {
@@ -135,7 +136,7 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// scale covers all possible targets if the target is only known at run time.
+// scale allows scaling. If the target is known only at run time, it covers every possible target.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
@@ -170,7 +171,8 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish uses a condition, because PutMetricData has no resource-level permissions.
+// publish allows PutMetricData for a namespace. It uses a condition because PutMetricData does not support
+// resource-level permissions.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
@@ -214,7 +216,7 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-// queue returns the ARN of a queue in the region and account of near.
+// queue returns the ARN of a queue that is in the same region and account as near.
 func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {
@@ -226,7 +228,7 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-// The table is always in the region of the settings.
+// table returns the ARN of the registry table, which is always in the region of the settings.
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)

@@ -15,15 +15,15 @@ import (
 // ErrNotOwned means that a resource with this name exists but was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
-// The maximum of SQS.
+// deadLetterRetention is the maximum that SQS allows.
 const deadLetterRetention = 14 * 24 * time.Hour
 
-// DeadLetterName returns the name of a queue's dead-letter queue. It fits the 80 characters of SQS, because
-// environment names have at most 64.
+// DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters,
+// because environment names have at most 64.
 func DeadLetterName(queueName string) string { return queueName + "-dead" }
 
 // EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses,
-// or updates existing ones. If one belongs to someone else, the error is [ErrNotOwned] and nothing changes.
+// or updates existing ones. If one of them belongs to another owner, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the existing queue with --queue " + set.Name +
@@ -59,11 +59,11 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 type ensurer struct {
 	sqs         *aws.SQS
 	environment string
-	advice      string // for a queue owned by someone else
+	advice      string // for a queue with another owner
 	log         *slog.Logger
 }
 
-// find returns an owned queue, or nil if it does not exist.
+// find returns a queue that the environment owns, or nil if it does not exist.
 func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -75,7 +75,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 
 	tags, err := q.Tags(ctx)
 	switch owner := aws.OwnerOf(tags); {
-	case errors.Is(err, queue.ErrNoQueue): // deleted in the meantime
+	case errors.Is(err, queue.ErrNoQueue): // deleted since the previous call
 		return nil, nil
 	case errors.Is(err, queue.ErrDenied):
 		return nil, fmt.Errorf("queue %s exists, but reading its tags is denied, so its owner is unknown: allow "+
@@ -127,7 +127,8 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	return q, nil
 }
 
-// differing returns the attributes to change. It parses redrive policies, because servers format them differently.
+// differing returns the wanted attributes that differ from the current ones. It parses redrive policies, because
+// servers format them differently.
 func differing(current, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {

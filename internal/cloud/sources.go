@@ -22,7 +22,8 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// list includes dead-letter queues, and the environment's own queues even if the settings no longer use them.
+// list returns the configured queues with their dead-letter queues, and queues that the environment owns but the
+// settings no longer mention.
 func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
 		r, err = s.describe(ctx, kind, reference)
@@ -51,7 +52,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		}
 
 		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
-			// in the account and region of its source
+			// in the same account and region as its source queue
 			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
 				return all, err
 			}
@@ -61,7 +62,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	own, dead, named := s.settings.Name, DeadLetterName(s.settings.Name), !s.settings.Queues[0].Managed
 	if named && len(all) == 0 {
 		return nil, nil
-	} else if named { // in the others' account and region
+	} else if named { // in the same account and region as the other queues
 		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
 	}
 
@@ -72,12 +73,12 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// sibling returns the URL of a queue in the same account and region.
+// sibling returns the URL of another queue in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// describe returns nil if the queue does not exist.
+// describe returns a queue's details, or nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -157,7 +158,7 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// shared disowns the table if it contains another environment's lease.
+// shared marks the table as not owned if it contains another environment's lease.
 func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

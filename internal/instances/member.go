@@ -15,27 +15,27 @@ import (
 const (
 	// pollInterval is how often a member compares its status with the written one.
 	pollInterval = 5 * time.Second
-	// statusInterval is the shortest time between two writes because of a changed status.
+	// statusInterval is the minimum time between two writes because of a changed status.
 	statusInterval = 10 * time.Second
-	// retryInterval and maxRetryInterval bound the wait after a failed or contended call.
+	// retryInterval and maxRetryInterval are the first and the longest wait after a failed call or a conflict.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
 )
 
-// errContended is the error of a slot or roster that another instance changed first.
+// errContended means that another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
 // Options configure a [Member] and a [Watcher]. All fields are required.
 type Options struct {
 	Store Store
-	// Environment is the name under which all instances of one environment find each other.
+	// Environment is the name of the environment. All of its instances use the same name.
 	Environment string
 	Log         *slog.Logger
 }
 
-// Member keeps the record of this instance up to date. Its methods are called by one goroutine, [Member.Leave] after
-// [Member.Run] has returned.
+// Member keeps this instance's record up to date. Its methods must be called by one goroutine, and [Member.Leave]
+// after [Member.Run] has returned.
 type Member struct {
 	directory
 	log    *slog.Logger
@@ -44,25 +44,25 @@ type Member struct {
 	id     string
 
 	slot    int    // -1 before joining
-	version string // of the stored record; "" if nothing of ours is stored
-	status  string // as written last
+	version string // of the stored record; "" if this instance has stored nothing
+	status  string // as last written
 	written time.Time
-	next    time.Time // when the next heartbeat is due
-	calls   int       // for unique versions
-	retries int       // failed calls in a row
+	next    time.Time // time of the next heartbeat
+	calls   int       // number of calls, for unique versions
+	retries int       // consecutive failed calls
 }
 
-// NewMember returns a member that has not joined yet. report returns the current record without ID, Load and WrittenAt.
-// load is called for each write, so that it can measure since the last one.
+// NewMember returns a member that has not joined yet. report returns the current record without ID, Load and
+// WrittenAt. load is called once per write and can measure the time since the previous write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	return &Member{directory: directory{opts.Store, opts.Environment}, log: opts.Log, report: report, load: load,
 		id: rand.Text()[:12], slot: -1}
 }
 
-// ID identifies this start of tendril.
+// ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
 
-// Run joins and reports until ctx ends. It retries failed calls for ever.
+// Run joins and reports until ctx ends. It retries failed calls indefinitely.
 func (m *Member) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := pollInterval
@@ -78,8 +78,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns a random wait that grows with the failures in a row, so that a thousand instances that start at once
-// do not contend for ever. The first failure that is more than contention is logged.
+// backoff returns a random wait that grows with the number of consecutive failures, so that a thousand instances that
+// start at the same time do not contend indefinitely. It logs the first failure that is not a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -89,7 +89,7 @@ func (m *Member) backoff(err error) time.Duration {
 	return time.Duration((0.1 + 0.9*mathrand.Float64()) * float64(most))
 }
 
-// step joins if necessary, and writes the record if it is due.
+// step joins if necessary, and writes the record if a write is due.
 func (m *Member) step(ctx context.Context) error {
 	if m.slot < 0 {
 		if err := m.join(ctx); err != nil {
@@ -113,7 +113,7 @@ func (m *Member) step(ctx context.Context) error {
 	return nil
 }
 
-// join takes a slot of the roster.
+// join takes a free slot of the roster, or a new one.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (m *Member) join(ctx context.Context) error {
 		return fmt.Errorf("joining the instances: %w", errContended)
 	}
 
-	// An earlier instance's record may be in the slot.
+	// The slot may contain the record of an earlier instance.
 	left, err := m.store.Read(ctx, m.slotName(slot))
 	if err != nil {
 		return fmt.Errorf("joining the instances: %w", err)
@@ -139,7 +139,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write replaces the record in the slot. If another instance owns the slot, this one joins again with its next step.
+// write replaces the record in the slot. If another instance owns the slot, the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -152,7 +152,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 		return nil
 	}
 
-	// The answer to an earlier write may have been lost.
+	// An earlier write may have succeeded although its response was lost.
 	if stored, err := recordOf(m.slot, current); err == nil && stored.ID == m.id && !current.Released {
 		m.version = current.Version
 		return errContended
@@ -161,8 +161,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 	return errContended
 }
 
-// Leave marks the record as stopped and frees the slot. The error is ctx's or the registry's; the leader then frees the
-// slot.
+// Leave marks the record as stopped and frees the slot. If it returns an error, the leader frees the slot later.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.slot < 0 || m.version == "" {
 		return nil
@@ -174,7 +173,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("marking the record of this instance as stopped: %w", err)
 	}
 	if !won {
-		return nil // another instance's, or one that a reader will see expire
+		return nil // the slot is another instance's, or the leader will find the record expired
 	}
 
 	slot := m.slot
@@ -188,7 +187,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// lease completes a record as the next content of the slot.
+// lease completes a record and returns it as the new content of the slot.
 func (m *Member) lease(r Record) queue.Lease {
 	r.ID, r.Load, r.WrittenAt = m.id, m.load(), time.Now().UTC().Truncate(time.Second)
 	return r.clip().lease(m.newVersion())

@@ -10,19 +10,20 @@ import (
 	"tendril/queue"
 )
 
-// The intervals of records.
+// The timing of records.
 const (
-	// Heartbeat is the longest time between two writes of a record. Each wait is up to a tenth shorter.
+	// Heartbeat is the maximum time between two writes of a record. Each wait is up to a tenth shorter.
 	Heartbeat = time.Minute
 	// ReadInterval is how often the leader reads the records.
 	ReadInterval = 20 * time.Second
-	// FreshFor is how long a record counts after its last change: a heartbeat and a read, with room for one slow call.
+	// FreshFor is how long an instance counts as reachable after its record changes. It covers a heartbeat, a read
+	// and one slow call.
 	FreshFor = 90 * time.Second
 	// ForgetAfter is how long an unreachable instance keeps its slot.
 	ForgetAfter = 10 * time.Minute
 )
 
-// Limits of a record, so that it stays within one write unit of DynamoDB in most cases and within 16 KiB always.
+// These limits keep a record within 16 KiB, and usually within one write unit of DynamoDB.
 const (
 	maxCauses = 5
 	maxCause  = 300
@@ -30,40 +31,41 @@ const (
 	maxText   = 512
 )
 
-// Record describes one instance. Fields that a version does not know are ignored.
+// Record describes an instance. Readers ignore fields that they do not know.
 type Record struct {
-	// ID differs for every start of tendril. Name is the host and process id, for people. Member is the instance's id in
-	// its Auto Scaling group, "" outside of groups.
+	// ID is new each time tendril starts. Name consists of the host and the process ID, for display. Member is the
+	// instance's ID in its Auto Scaling group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is the console's address, host:port, as the instance itself names it; "" if off.
+	// Console is the console's address as host:port, as seen by the instance itself; "" if the console is off.
 	Console string `json:"console,omitempty"`
-	// Version is tendril's, AppVersion the app's.
+	// Version is the version of tendril, AppVersion the version of the app.
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
-	// State is a state constant of package api, Health a color, and Causes the causes of that color, at most five.
+	// State is one of the state constants of package api. Health is a color, and Causes has up to five causes of that
+	// color.
 	State  string   `json:"state"`
 	Health string   `json:"health,omitempty"`
 	Causes []string `json:"causes,omitempty"`
-	// PausedQueues are the names of queues whose receiving is paused, at most fifty.
+	// PausedQueues contains the names of up to fifty queues whose receiving is paused.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
 
 	Load Load `json:"load"`
-	// WrittenAt is the writer's clock, which may be wrong.
+	// WrittenAt is the time on the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// Load is the part of a record that changes all the time. It is written with the heartbeat.
+// Load is the part of a record that changes constantly. It is written with each heartbeat.
 type Load struct {
 	autoscale.Sample
-	// OldestDelivery is the age of the longest running delivery, in seconds; 0 for none.
+	// OldestDelivery is the age of the oldest delivery in flight, in seconds; 0 if there is none.
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
 }
 
-// clip limits the texts and lists of a record.
+// clip limits the lengths of a record's texts and lists.
 func (r Record) clip() Record {
 	r.Causes = r.Causes[:min(len(r.Causes), maxCauses)]
 	r.PausedQueues = r.PausedQueues[:min(len(r.PausedQueues), maxQueues)]
@@ -88,21 +90,21 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// status returns the part of a record whose changes are written at once, in a form to compare. The texts of causes
-// contain numbers that change all the time.
+// status returns the part of a record whose changes are written promptly, in a comparable form. It excludes the texts
+// of causes, which contain constantly changing numbers.
 func (r Record) status() string {
 	r.Causes = nil
-	text, _ := json.Marshal(r) // has no values that cannot be written
+	text, _ := json.Marshal(r) // cannot fail
 	return string(text)
 }
 
 // lease returns the record as the content of its slot.
 func (r Record) lease(version string) queue.Lease {
-	text, _ := json.Marshal(r) // as in status
+	text, _ := json.Marshal(r) // cannot fail
 	return queue.Lease{Owner: r.Name, Version: version, Duration: FreshFor, Data: string(text)}
 }
 
-// recordOf reads the content of a slot.
+// recordOf decodes the content of a slot.
 func recordOf(slot int, l queue.Lease) (r Record, err error) {
 	if err := json.Unmarshal([]byte(l.Data), &r); err != nil {
 		return r, fmt.Errorf("reading the record of instance %d: %w", slot, err)

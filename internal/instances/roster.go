@@ -9,22 +9,22 @@ import (
 	"tendril/queue"
 )
 
-// Store holds the slots and the roster: the leases of a registry.
+// Store stores the slots and the roster as leases of a registry.
 type Store interface {
-	// Read returns the lease stored under name, the zero value if there isn't one.
+	// Read returns the lease with this name, or the zero value if there is none.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored version is old's, and returns what is stored after the call. A Swap whose next is
-	// stored already has won.
+	// Swap stores next if the stored version is old's, and returns the stored lease. won is also true if next was
+	// already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// roster counts the slots of an environment: those from 0 to Slots-1 exist, and Free lists the unused ones.
+// roster is the list of an environment's slots. The slots from 0 to Slots-1 exist, and Free lists the unused ones.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
 }
 
-// take returns a free slot, the lowest one, or a new one.
+// take takes the lowest free slot, or adds a slot. It returns the new roster and the slot.
 func (r roster) take() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
@@ -32,7 +32,7 @@ func (r roster) take() (roster, int) {
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-// free returns the roster with more free slots. Free slots at the end cease to exist.
+// free returns the roster with additional free slots. Free slots at the end are removed.
 func (r roster) free(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)
@@ -45,7 +45,7 @@ func (r roster) free(slots ...int) roster {
 	return r
 }
 
-// used returns the slots that instances own.
+// used returns the slots in use.
 func (r roster) used() (slots []int) {
 	for slot := range r.Slots {
 		if _, free := slices.BinarySearch(r.Free, slot); !free {
@@ -65,7 +65,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// change replaces the roster, once. done is false if another instance was faster.
+// change makes one attempt to replace the roster. done is false if another instance replaced it first.
 func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {
@@ -75,12 +75,12 @@ func (d directory) change(ctx context.Context, version string, edit func(roster)
 	if err != nil {
 		return false, err
 	}
-	text, _ := json.Marshal(edit(list)) // has no values that cannot be written
+	text, _ := json.Marshal(edit(list)) // cannot fail
 	done, _, err = d.store.Swap(ctx, d.rosterName(), stored, queue.Lease{Version: version, Data: string(text)})
 	return done, err
 }
 
-// directory names the leases of an environment's instances.
+// directory contains the names of the leases that an environment's instances use.
 type directory struct {
 	store       Store
 	environment string

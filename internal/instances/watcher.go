@@ -14,10 +14,10 @@ import (
 	"tendril/queue"
 )
 
-// parallelReads is how many slots are read at once.
+// parallelReads is the number of slots that are read concurrently.
 const parallelReads = 16
 
-// Instance is one instance as a reader knows it.
+// Instance is an instance as seen by a reader.
 type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
@@ -27,7 +27,7 @@ type Instance struct {
 // Reachable reports whether the instance has reported recently.
 func (i *Instance) Reachable() bool { return i.Age < FreshFor }
 
-// Watcher reads the records of all instances, and judges their age. All methods are safe for concurrent use.
+// Watcher reads the records of all instances and determines their age. Its methods are safe for concurrent use.
 type Watcher struct {
 	directory
 	log *slog.Logger
@@ -35,12 +35,12 @@ type Watcher struct {
 	mu      sync.Mutex
 	seen    map[int]observation
 	all     []Instance
-	readAt  time.Time // of all; zero before the first read
-	err     error     // of the last read
-	leading time.Time // since when this instance reads as the leader; zero if it does not
+	readAt  time.Time // time of the last complete read; zero before the first one
+	err     error     // error of the last read
+	leading time.Time // when this instance started reading as the leader; zero if it does not lead
 }
 
-// observation is what was stored in a slot, and since when.
+// observation is the content of a slot and the time when it was first seen.
 type observation struct {
 	stored queue.Lease
 	since  time.Time
@@ -51,7 +51,7 @@ func NewWatcher(opts Options) *Watcher {
 	return &Watcher{directory: directory{opts.Store, opts.Environment}, log: opts.Log, seen: map[int]observation{}}
 }
 
-// Run reads the records, and frees slots of lost instances, while this instance leads and until ctx ends.
+// Run reads the records and frees the slots of lost instances, whenever this instance leads, until ctx ends.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.NewTicker(ReadInterval)
 	defer ticks.Stop()
@@ -99,7 +99,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the instances as of the last read with their ages now, and the error of that read.
+// Recent returns the instances as of the last read, with their current ages, and the error of that read.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +110,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce is Read, unless the last read is younger than maxAge.
+// ReadOnce returns the result of the last read if it is younger than maxAge, and otherwise calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -121,8 +121,8 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read reads the records of all instances that have not stopped, in the order of their slots. An instance that is seen
-// for the first time has the age 0.
+// Read reads the records of all instances that have not stopped, ordered by slot. The age of an instance that is seen
+// for the first time is 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	slots, leases, err := w.readSlots(ctx)
 
@@ -183,8 +183,8 @@ func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Le
 	return slots, leases, nil
 }
 
-// forget frees the slots whose content has not changed for [ForgetAfter]. A record that is not marked as stopped is
-// marked first, so that its instance, should it come back, notices and joins again.
+// forget frees the slots whose content has not changed for [ForgetAfter]. It first marks a record as stopped, so that
+// the instance notices if it comes back, and joins again.
 func (w *Watcher) forget(ctx context.Context) error {
 	w.mu.Lock()
 	var lost []int
@@ -212,11 +212,11 @@ func (w *Watcher) forget(ctx context.Context) error {
 				return fmt.Errorf("forgetting a lost instance: %w", err)
 			}
 			if !won {
-				continue // it has reported
+				continue // the instance has reported since
 			}
 		}
 		freed = append(freed, slot)
 	}
 	_, err := w.change(ctx, rand.Text(), func(r roster) roster { return r.free(freed...) })
-	return err // a contended list is changed after the next read
+	return err // after a conflict, the roster is changed after the next read
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Limits in bytes.
+// The limits of names and texts in bytes.
 const (
 	maxName = 512
 	maxText = 16 << 10
@@ -23,7 +23,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkText rejects text that not every store returns unchanged.
+// checkText returns an error for text that some stores would not return unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -32,7 +32,8 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease accepts term 0, which precedes the first holder's term and never matches a fence.
+// checkLease returns an error for an invalid lease. Term 0 is valid: it precedes the first holder's term and never
+// matches a fence.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -52,7 +53,7 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// validText reports whether s is UTF-8 without control characters other than white space.
+// validText reports whether s is valid UTF-8 without control characters other than white space.
 func validText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF

@@ -8,10 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Leases provides access to a store's leases.
+// Leases reads and writes the leases in a store.
 type Leases struct{ store Store }
 
-// NewLeases returns the leases in store.
+// NewLeases returns access to the leases in store.
 func NewLeases(store Store) *Leases { return &Leases{store} }
 
 // Read returns the named lease, or the zero value if it does not exist.
@@ -26,9 +26,9 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next if the stored Version is old.Version ("" if nothing is stored). It returns whether next is stored,
-// and the stored lease. If next is already stored, won is true, so that a call without a response can be repeated.
-// Duration is stored in whole milliseconds.
+// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It reports
+// whether next is stored, and returns the stored lease. won is also true if next was stored before the call, so that
+// callers can repeat a call that got no response. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -52,7 +52,8 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf returns an error for another kind of record: treating it as a free lease could result in two leaders.
+// leaseOf returns a record's lease. Another kind of record is an error: treating it as a free lease could result in
+// two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

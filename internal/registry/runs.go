@@ -14,14 +14,14 @@ import (
 )
 
 // Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
-// queue.ErrStaleTerm; term 0 is for manual requests and always current. Runs is safe for concurrent use, with at most
+// queue.ErrStaleTerm. Term 0 is for manual requests and never outdated. Runs is safe for concurrent use, with at most
 // one call per task at a time.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise sender sends, after checking lead because the
-	// queue does not check terms.
+	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends the messages after checking
+	// lead, because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -30,19 +30,19 @@ type Runs struct {
 	open map[string]*try // unsettled runs by ID
 }
 
-// NewRuns returns the runs of an environment with queues in the store.
+// NewRuns returns the runs of an environment whose queues are in the store.
 func NewRuns(store QueueStore, scope Scope) *Runs {
 	return &Runs{store: store, scope: scope, queues: store}
 }
 
-// NewSentRuns returns the runs of an environment with queues outside the store.
+// NewSentRuns returns the runs of an environment whose queues are outside the store.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
-// Since returns the times of each task. New tasks are recorded with their start. If a task's schedule has changed,
-// times before its start are accounted for, because the new schedule never applied to them. If the start is earlier
-// than recorded, because the clock was set back, it is updated.
+// Since returns the times of each task, and records new tasks with their start. If a task's schedule has changed, the
+// times before the new start count as accounted for, because the new schedule did not apply to them. If the start is
+// earlier than the recorded one because the clock was set back, the record is updated.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -70,7 +70,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// entered updates a task's record with its start.
+// entered returns a task's record, updated with its start.
 func entered(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -89,7 +89,7 @@ func entered(row Record, start Start) Record {
 	return row.With(next)
 }
 
-// TimesOf returns the times in a task's record. From is zero if unknown.
+// TimesOf returns the times in a task's record. From is the zero time if unknown.
 func TimesOf(row Record) (times queue.TaskTimes) {
 	if ms, ok := row.Fields["last_ms"].(int64); ok {
 		times.UpTo = time.UnixMilli(ms).UTC()
@@ -100,8 +100,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces records, in place, by the result of change, and repeats this after conflicts. It checks the fence
-// even without changes.
+// update replaces each record with the result of change, also in the slice, and tries again after a conflict. It
+// checks the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -134,7 +134,7 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accounted advances a task's record to a run's scheduled time.
+// accounted returns a task's record, advanced to a run's scheduled time.
 func accounted(row Record, run *Run) Record {
 	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
 		return row
@@ -150,8 +150,8 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
-// Enqueue sends the run, unless it was sent before, and accounts for the task's times up to it, unless it is manual.
-// After an error other than [ErrUncertain], call it again with the same run.
+// Enqueue sends a run unless it was sent before. Unless the run is manual, the task's times up to it then count as
+// accounted for. After an error other than [ErrUncertain], it can be called again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
 		return EnqueueResult{}, err
@@ -180,11 +180,11 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 			sent := queue.Sent{ID: first.text("message"), SequenceNumber: first.text("sequence")}
 			return EnqueueResult{Sent: sent, Already: true}, nil
 		}
-		// The task's record has changed.
+		// The task's record has changed, so try again.
 	}
 }
 
-// AdviseQueue adds advice for a missing embedded queue.
+// AdviseQueue adds advice to an error about a missing embedded queue.
 func AdviseQueue(err error, name string) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
 		return fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
@@ -212,8 +212,8 @@ func recordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for the task's times up to the last run without sending. runs, at most 1000, belong to one task and
-// are in order. It returns the records of runs already sent or announced, by ID.
+// Skip marks the task's times up to the last run as accounted for, without sending. runs contains at most 1000 runs
+// of one task, in order. Skip returns the records of runs that are already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -224,7 +224,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Runs of earlier terms already have a record, because writes are fenced. The write below fails if this term has
+	// Writes are fenced, so the runs of earlier terms already have a record. The write below fails if this term has
 	// ended.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	return found, nil
 }
 
-// Known reports whether a run was enqueued, by any instance, with a message for path.
+// Known reports whether any instance has enqueued this run with a message for path.
 func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
 	if err != nil {
@@ -257,12 +257,12 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Records of older versions have no path and match any.
+	// Records of older versions have no path and match any path.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }
 
-// PausedTask is the prefix of fields with pause reasons.
+// PausedTask is the prefix of the fields that contain the reasons for pauses.
 const PausedTask = "task:"
 
 // SetPaused pauses or resumes a task on all instances. reason may be "".
@@ -289,7 +289,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the paused tasks with their reasons.
+// Paused returns the paused tasks and the reasons for their pauses.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// deduplication interval of a FIFO queue (5 minutes) minus a margin for clocks and the call
+	// dedupWindow is the deduplication interval of a FIFO queue, 5 minutes, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// attempts per Enqueue to settle a sent run
+	// settleTries is the number of attempts per Enqueue call to settle a sent run.
 	settleTries = 3
-	// with more unsettled runs, those older than openRetention are dropped
+	// Above maxOpen unsettled runs, those older than openRetention are dropped.
 	maxOpen       = 1000
 	openRetention = 48 * time.Hour
 )
 
-// try is the local state of an unsettled run.
+// try is this process's state of an unsettled run.
 type try struct {
-	at     time.Time // scheduled time
-	record Record    // last stored by this process
-	// sent with an unknown outcome
+	at     time.Time // the scheduled time
+	record Record    // as last stored by this process
+	// used means that the run was sent and the outcome is unknown.
 	used bool
-	// monotonic time before the first send
+	// first is the monotonic time before the first send.
 	first time.Time
-	// message to record, if sent
+	// sent is the message to record if the run was sent.
 	sent   queue.Sent
 	resent bool
 }
@@ -77,8 +77,8 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// announce records a try of this term before it is sent, unless already done. settled.Already means there is nothing
-// to send.
+// announce records a try of this term before it is sent, unless that is already done. If settled.Already is set,
+// there is nothing to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -113,7 +113,7 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (sett
 	}
 }
 
-// mayTry reports whether another try is allowed. again means that the previous one was in the same term.
+// mayTry returns an error if another try is not allowed. again means that the previous try was in the same term.
 func mayTry(run *Run, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
@@ -127,12 +127,12 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 	return nil
 }
 
-// age returns the maximum time since the run's first send.
+// age returns an upper bound of the time since the run was first sent.
 func (t *try) age(run *Run) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)
 	}
-	return time.Now().Round(0).Sub(run.DueAt) // sent by another instance, but not before it was due
+	return time.Now().Round(0).Sub(run.DueAt) // another instance sent it, but not before it was due
 }
 
 func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error {
@@ -167,7 +167,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent is not fenced, because the message was sent regardless of the current leader.
+// settleSent settles a run that was sent. It is not fenced, because the message was sent regardless of who leads now.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -181,8 +181,9 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle settles a run as sent, or as skipped if message is "", unless already settled, and accounts for its task.
-// The run's record is written first: after a crash between the writes, the next leader finds the run settled.
+// settle records a run as sent, or as skipped if message is "", unless it is already settled. It also advances the
+// task's record. The run's record is written first, so that after a crash between the two writes, the next leader
+// finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -197,7 +198,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run, and runs that this process has sent but could not settle, which it adds to found.
+// skipRuns settles the last run. It also settles the runs that this process has sent but could not settle, and adds
+// them to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
@@ -223,7 +225,7 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// sentMessage returns the message of a run that this process has sent but could not settle, or "".
+// sentMessage returns the ID of the message of a run that this process has sent but could not settle, or "".
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// Kind is part of a record's stored key.
+// Kind is the kind of a record. It is part of the record's stored key.
 type Kind string
 
 const (
 	// KindLease records contain leases.
 	KindLease Kind = "lease"
-	// KindRun records contain scheduled runs. The stored name is from earlier versions.
+	// KindRun records contain scheduled runs. The stored value "fire" is from earlier versions.
 	KindRun Kind = "fire"
 	// KindTask records contain the time up to which a task is accounted for.
 	KindTask Kind = "task"
@@ -34,11 +34,11 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version is new for each change, or "" for kinds of records that are compared by all fields.
+	// Version is different after each change. It is "" for kinds whose records are compared by all fields.
 	Version string
-	// Fields is nil for a missing record and must not be modified.
+	// Fields is nil if the record is missing. It must not be modified.
 	Fields Fields
-	// Expires is the time after which the store may delete the record; zero means never.
+	// Expires is the time after which the store may delete the record. The zero time means never.
 	Expires time.Time
 }
 
@@ -51,7 +51,8 @@ func (r Record) With(fields Fields) Record {
 	return r
 }
 
-// Same reports whether two records with the same key have the same version or, without versions, the same fields.
+// Same reports whether two records with the same key have the same version or, if they have no versions, the same
+// fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
 		return a.Version == b.Version
@@ -62,14 +63,14 @@ func Same(a, b Record) bool {
 // Change replaces a record by another of the same kind and key.
 type Change struct{ Old, Next Record }
 
-// Fence allows a change only while the stored lease has this term and is not released. The zero value allows every
+// Fence allows a change only if the stored lease has this term and is not released. The zero value allows every
 // change.
 type Fence struct {
 	Lease string
 	Term  int64
 }
 
-// Check returns an error for a lease without a term or a term without a lease.
+// Check returns an error if only one of lease and term is set.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -78,7 +79,7 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is its lease.
+// Refuse returns an error if the fence's term has ended. stored is the record of the fence's lease.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)
@@ -89,32 +90,33 @@ func (f Fence) Refuse(stored Record, change string) error {
 }
 
 // Store stores records. Its methods see the latest write, return when their context ends, and are safe for concurrent
-// use. After an error, a change may have been applied or may be applied later. Package registrytest contains a test
+// use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// Read returns the records with these keys, in order. Missing records have nil fields.
+	// Read returns the records with these keys, in order. The fields of missing records are nil.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change if its Old is stored, and returns the records stored after that. A change to the stored
-	// record has no effect, so a call without a response can be repeated. The store decides whether a conflict
-	// prevents other changes. If the fence's term has ended, even without changes, the error is queue.ErrStaleTerm
-	// and nothing is written.
+	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
+	// Next is already stored has no effect, so callers can repeat a call that got no response. It depends on the
+	// store whether a conflict prevents the other changes. If the fence's term has ended, the error is
+	// queue.ErrStaleTerm and nothing is written, even if there are no changes.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
-// QueueStore is a store in the same database as the queues.
+// QueueStore is a store in the same database as its queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m and makes the changes, the first of them a run's, in one transaction, fenced as in Swap. It
-	// sets the run's fields message and sequence. On a conflict, it changes nothing and returns the stored records.
+	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is a run's, and
+	// Enqueue sets its fields message and sequence. On a conflict, it changes nothing and returns the stored records.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
 
-// Scope identifies an environment's records.
+// Scope determines the keys of an environment's records.
 type Scope struct {
-	// Prefix of the keys of tasks and runs, and key of pauses; "" for callers that use full names.
+	// Name is the prefix of the keys of tasks and runs, and the key of the pauses. It is "" for callers that use full
+	// names.
 	Name string
-	// Lease that fences changes, or "" for a single instance.
+	// Lease is the lease that fences changes, or "" for a single instance.
 	Lease string
 }
 
@@ -126,7 +128,7 @@ func (s Scope) Key(name string) string {
 	return s.Name + "/" + name
 }
 
-// Fence returns a term's fence. Term 0, for manual requests, is not fenced.
+// Fence returns the fence of a term. Changes in term 0, which is for manual requests, are not fenced.
 func (s Scope) Fence(term int64) Fence {
 	if s.Lease == "" || term == 0 {
 		return Fence{}

@@ -10,17 +10,17 @@ import (
 )
 
 // Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load.
-// Members of an Auto Scaling group are protected during long deliveries and drained before termination. A nil *Fleet
-// is a single instance.
+// Members of an Auto Scaling group are protected during long deliveries and drained before they are terminated. A nil
+// *Fleet represents a single instance.
 type Fleet struct {
 	opts     Options
-	self     *member         // nil for ECS
-	tasks    *serviceTasks   // nil except for ECS
-	metrics  *aws.CloudWatch // nil unless the load is published
+	self     *member         // nil in an ECS task
+	tasks    *serviceTasks   // nil outside of ECS
+	metrics  *aws.CloudWatch // nil unless this process publishes the load
 	reporter *autoscale.Reporter
 }
 
-// Open creates the AWS clients. Call [Fleet.Close] after everything else has stopped.
+// Open creates the AWS clients. [Fleet.Close] must be called after everything else has stopped.
 func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
@@ -80,15 +80,15 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// Members is the last known state of a group.
+// Members is the last known state of an Auto Scaling group.
 type Members struct {
-	// Group is the group's name and Self this instance's ID, if known.
+	// Group is the group's name and Self is this instance's ID. Both are "" if unknown.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time
 }
 
-// Members returns the last known members of the Auto Scaling group, if any.
+// Members returns the last known members of the Auto Scaling group. It is empty outside of a group.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -98,8 +98,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. Once counted is closed, so that the load is
-// known, it publishes the load until ctx ends.
+// Run starts the membership, which lasts until Close. After counted is closed, which means that the load is known,
+// Run publishes the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
@@ -121,7 +121,8 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	f.reporter.Run(ctx)
 }
 
-// Close ends the membership, so that the group may terminate the instance. Call it after everything else has stopped.
+// Close ends the membership, which allows the group to terminate the instance. Call it after everything else has
+// stopped.
 func (f *Fleet) Close(ctx context.Context) error {
 	if f.self != nil {
 		f.self.leave(ctx)
@@ -150,15 +151,15 @@ func (f *Fleet) Problem() string {
 	return f.self.problem()
 }
 
-// serviceTasks is not safe for concurrent use.
+// serviceTasks counts the tasks of an ECS service. It is not safe for concurrent use.
 type serviceTasks struct {
 	connection *aws.Options
 	api        *aws.ECS        // nil if unknown
-	service    *aws.ECSService // nil if unknown or without one
-	none       bool            // task without a service
+	service    *aws.ECSService // nil if unknown or absent
+	none       bool            // the task belongs to no service
 }
 
-// count returns the number of running tasks, or 1 without a service.
+// count returns the number of running tasks of the service, or 1 if there is no service.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)
@@ -176,7 +177,7 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup is an autoscale.Target with the group's own bounds. It is not safe for concurrent use.
+// sizedGroup is an autoscale.Target with the group's own limits. It is not safe for concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member
@@ -192,5 +193,5 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	return s.InService(), s.Desired, err
 }
 
-// Bounds returns the group's limits at the last Size call.
+// Bounds returns the group's limits as of the last call of Size.
 func (g *sizedGroup) Bounds() (least, most int) { return g.least, g.most }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// interval for finding this instance and its group
+	// delay between attempts to find this instance and its group
 	findInterval = time.Minute
-	// outside EC2, the metadata service never responds
+	// number of attempts; outside EC2, the metadata service never responds
 	metadataTries = 3
 )
 
@@ -26,13 +26,13 @@ const (
 type Options struct {
 	// Region is the group's region; "" means the environment's, the profile's or the instance's.
 	Region string
-	// Group is the Auto Scaling group, or Cluster and Service the ECS service, to resize. If all are "", this
-	// instance finds its own group or service and publishes the load to Namespace.
+	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
+	// "", this process finds its own group or service, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
-	// Unprotected disables scale-in protection.
+	// Unprotected turns off scale-in protection.
 	Unprotected bool
-	// Drain finishes the work in flight.
+	// Drain waits for the work in flight, without starting more.
 	Drain func(context.Context) error
 	// Load returns the load to publish.
 	Load func() autoscale.Inputs
@@ -40,16 +40,17 @@ type Options struct {
 	IsLeader func() bool
 	Log      *slog.Logger
 	LogSDK   func(level slog.Level, text string)
-	// Protected is called when protection is first evaluated and whenever it changes.
+	// Protected is called with the initial state and after every change.
 	Protected func(on bool)
-	// For tests.
+	// Timing is set only by tests.
 	Timing Timing
 }
 
-// Timing contains delays; 0 means the default.
+// Timing contains durations; 0 means the default.
 type Timing struct {
-	// ProtectAfter is the duration after which a delivery is protected; negative means immediately. Look and Poll are
-	// the intervals for checking the work in flight and for a termination.
+	// ProtectAfter is the age from which a delivery protects the instance; negative means immediately. Look is the
+	// interval for checking the work in flight, and Poll the interval for checking whether the group terminates this
+	// instance.
 	ProtectAfter, Look, Poll time.Duration
 }
 
@@ -57,18 +58,20 @@ type member struct {
 	opts    Options
 	service *aws.AutoScaling
 	looked  chan struct{} // closed after the first attempt to find the group
-	// run ends protection and the wait for termination. released is closed when everything else has stopped.
+	// run is canceled to end the protection and the wait for termination. released is closed after everything else
+	// has stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// terminating is set when the group terminates this instance. completed is closed after the lifecycle action.
+	// terminating is set when the group terminates this instance. completed is closed after the lifecycle action is
+	// completed.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
 
 	mu      sync.Mutex
-	group   *aws.Group // nil if unknown or without one
-	why     error      // why the group or instance is unknown
+	group   *aws.Group // nil if unknown or absent
+	why     error      // why the group or the instance is unknown
 	settled bool       // no further attempts are needed
 	members Members
 }
@@ -80,7 +83,8 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start finds the instance and its group in the background, then protects and drains the instance as needed.
+// start finds the instance and its group in the background. From then on, it protects the instance during long
+// deliveries and drains it before its termination.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.NewTicker(findInterval)
@@ -116,15 +120,15 @@ type identity struct {
 	machine *aws.Instance
 	id      string
 	group   *aws.Group
-	hook    string // "" without a hook
+	hook    string // "" if the group has none
 }
 
-// notAMember ends the attempts to find a group.
+// notAMember is an error that ends the attempts to find a group.
 type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-// find returns notAMember if the instance has no group.
+// find returns this instance and its group. The error is notAMember if the instance is in no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -166,7 +170,7 @@ func final(err error) error {
 	return err
 }
 
-// keep records the result of find. isNew reports a new error.
+// keep stores the result of find. isNew reports whether err differs from the previous error.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +195,7 @@ func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	}
 }
 
-// protectAndDrain starts protection and the wait for termination.
+// protectAndDrain protects the instance during long deliveries, and drains it before its termination.
 func (m *member) protectAndDrain(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
@@ -212,7 +216,7 @@ func (m *member) protectAndDrain(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain returns when everything except the connection to the group has stopped.
+// drain drains this process, and returns after everything has stopped except the connection to the group.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
@@ -223,7 +227,8 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave completes a pending lifecycle action and removes the protection. Call it after everything else has stopped.
+// leave completes a pending lifecycle action and removes the protection. It must be called after everything else has
+// stopped.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -236,7 +241,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service, or 1 without a group.
+// count returns the number of instances in service, or 1 outside of a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group, settled, why := m.group, m.settled, m.why
@@ -260,7 +265,7 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.Group, m.members.Instances, m.members.At = group, s.Instances, time.Now()
 }
 
-// withProtection also reports protection changes to protected, starting with false.
+// withProtection returns events that also report protection changes to protected, starting with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

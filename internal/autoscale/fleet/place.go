@@ -16,16 +16,16 @@ const (
 	// Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
-	// Set in every container of a pod; the cluster manages its node's group. Source: Kubernetes documentation,
-	// "Service", "Discovering services".
+	// Kubernetes sets this variable in every container. The cluster manages the group of its nodes. Source:
+	// Kubernetes documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
-// Place is the group or service of this process. The zero value is a single process.
+// Place is the group or service that this process belongs to. The zero value is a process on its own.
 type Place struct {
-	// Auto Scaling group, or "".
+	// Group is the Auto Scaling group, or "".
 	Group string
-	// ECS service, or "".
+	// Cluster and Service identify the ECS service, or are "".
 	Cluster, Service string
 	// ScaledBy is the service or policy that already controls the number of instances, or "".
 	ScaledBy string
@@ -34,7 +34,8 @@ type Place struct {
 // Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns this process's group or service. After an error, it may be in one and must not be scaled.
+// Find returns the group or service of this process. If it returns an error, the process may be in one, and callers
+// must not scale it.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -55,7 +56,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
-		return p, nil // not an EC2 instance, or a container without access
+		return p, nil // not on EC2, or in a container that cannot reach the metadata service
 	}
 
 	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
@@ -91,7 +92,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService finds this task's service and returns a client for it, or nil without a service.
+// openService finds the service of this task and returns a client for it. The client is nil if there is no service.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
@@ -117,7 +118,7 @@ func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.Ta
 	return api, task, nil
 }
 
-// String returns the format of the option scale-target.
+// String returns p in the format of the option scale-target.
 func (p Place) String() string {
 	switch {
 	case p.Group != "":

@@ -14,34 +14,33 @@ import (
 
 // Settings determine an environment's alarms.
 type Settings struct {
-	// 1 to 64 letters, digits, "_" and "-".
+	// Environment consists of 1 to 64 letters, digits, "_" and "-".
 	Environment string
-	// EnvironmentName dimension of the environment's metrics; "" if not published.
+	// HealthName is the dimension EnvironmentName of the environment's metrics; "" if they are not published.
 	HealthName string
-	// Publishes reports whether metrics are sent to CloudWatch.
+	// Publishes reports whether the environment sends metrics to CloudWatch.
 	Publishes bool
-	// Interval between two publications of metrics.
+	// Interval is the time between two publications of metrics.
 	Interval time.Duration
 	// Periodic reports whether there are periodic tasks, which need a leader.
 	Periodic bool
-	// Region of the dashboard's metrics.
+	// Region is the region of the dashboard's metrics.
 	Region string
 	Queues []Queue
-	// Default ARNs to notify.
+	// Actions are the ARNs to notify by default.
 	Actions []string
 }
 
 // Queue is one of the environment's queues.
 type Queue struct {
-	// URL and ARN may be unknown.
+	// URL and ARN are "" if unknown.
 	Name, URL, ARN string
-	// OnSQS means that Amazon publishes the queue's metrics, in Region or, if that is "", in the environment's
-	// region.
+	// OnSQS means that AWS publishes the queue's metrics, in Region or, if that is "", in the environment's region.
 	OnSQS  bool
 	Region string
-	// Name of the dead-letter queue, or "".
+	// DeadLetter is the name of the dead-letter queue, or "".
 	DeadLetter string
-	// Longest duration of a delivery.
+	// Limit is the maximum duration of a delivery.
 	Limit time.Duration
 }
 
@@ -49,9 +48,9 @@ type Queue struct {
 type Set struct {
 	Environment string
 	Alarms      []aws.Alarm
-	// JSON body, or "".
+	// Dashboard is a JSON body, or "".
 	Dashboard string
-	// Omitted alarms, with reasons.
+	// LeftOut lists the omitted alarms, with reasons.
 	LeftOut []string
 }
 
@@ -76,8 +75,8 @@ const (
 	sqsNamespace = "AWS/SQS"
 )
 
-// Describe returns an environment's alarms and dashboard. Default thresholds match those of the health status
-// Degraded. f may be nil.
+// Describe returns an environment's alarms and dashboard. By default, the alarms use the thresholds at which the
+// health status becomes Degraded. f may be nil.
 func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})
 	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
@@ -197,7 +196,7 @@ func (d *describer) environment() {
 	})
 }
 
-// period returns a multiple of 60 seconds in which at least one sample is sent.
+// period returns the period of an alarm, a multiple of 60 seconds in which at least one sample is sent.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -206,7 +205,7 @@ func dimension(name, value string) []aws.Dimension {
 	return []aws.Dimension{{Name: name, Value: value}}
 }
 
-// kind adds a default alarm with the file's changes.
+// kind adds a default alarm, changed as the file specifies.
 func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 	name := kind
 	if q != nil {

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// Cloud is implemented by [aws.CloudWatch].
+// Cloud is the part of CloudWatch that this package uses. [aws.CloudWatch] implements it.
 type Cloud interface {
 	Alarms(ctx context.Context, prefix string) ([]aws.AlarmState, error)
 	AlarmTags(ctx context.Context, arn string) (map[string]string, error)
@@ -28,7 +28,7 @@ type Found struct {
 	Environment string
 	// Foreign alarms have the environment's prefix but not its tag.
 	Alarms, Foreign []aws.AlarmState
-	// ForeignDashboard means that the dashboard does not have the environment's mark.
+	// ForeignDashboard means that the dashboard lacks the environment's mark.
 	Dashboard        string
 	ForeignDashboard bool
 }
@@ -82,7 +82,7 @@ func ownDashboard(body, environment string) bool {
 	return false
 }
 
-// Actions of a step.
+// The actions of a step.
 const (
 	Create = "create"
 	Update = "change"
@@ -97,17 +97,17 @@ type Step struct {
 	// Kind is "alarm" or "dashboard".
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Changes of an [Update], such as "threshold 600 -> 300"; otherwise the alarm's condition or the reason to keep
-	// it.
+	// Changes lists the changes of an [Update], such as "threshold 600 -> 300". For other actions, it contains the
+	// alarm's condition or the reason to keep the resource.
 	Changes []string `json:"changes,omitempty"`
 
 	alarm aws.Alarm
 	body  string
 }
 
-// Compare returns the steps from found to want, the dashboard last. Resources not in want are deleted only with
-// prune. Alarms with nil actions keep their current actions. It returns an error if a name belongs to a foreign
-// resource.
+// Compare returns the steps that lead from found to want, the dashboard last. Resources that are not in want are
+// deleted only if prune is set. Alarms with nil actions keep their current actions. It returns an error if a name
+// belongs to a foreign resource.
 func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	var steps []Step
 	if foreign := want.foreign(found); len(foreign) > 0 {
@@ -121,7 +121,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	for _, a := range want.Alarms {
 		is := have[a.Name]
 		if is != nil && a.Actions == nil {
-			a.Actions = is.Actions // from an earlier 'alarms apply'
+			a.Actions = is.Actions // set by an earlier 'alarms apply'
 		}
 		step := Step{Action: Create, Kind: "alarm", Name: a.Name, Changes: []string{Condition(&a)}, alarm: a}
 		if is != nil {
@@ -157,7 +157,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	return append(steps, board), nil
 }
 
-// foreign returns the foreign resources with a name of the set.
+// foreign returns the foreign resources whose names are in the set.
 func (s *Set) foreign(found *Found) (names []string) {
 	for _, a := range found.Foreign {
 		if slices.ContainsFunc(s.Alarms, func(w aws.Alarm) bool { return w.Name == a.Name }) {
@@ -170,7 +170,7 @@ func (s *Set) foreign(found *Found) (names []string) {
 	return names
 }
 
-// Apply stops at the first error and can be repeated.
+// Apply executes the steps. It stops at the first error and can be repeated.
 func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) error {
 	for i := range steps {
 		s := &steps[i]
@@ -192,7 +192,7 @@ func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) e
 	return nil
 }
 
-// Delete deletes the environment's own resources in found that still exist.
+// Delete deletes those of the environment's own resources in found that still exist.
 func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	now, err := Find(ctx, cloud, found.Environment)
 	if err != nil {
@@ -214,7 +214,7 @@ func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	return cloud.DeleteDashboard(ctx, DashboardName(found.Environment))
 }
 
-// Condition describes when an alarm goes off.
+// Condition returns a description of when an alarm goes off.
 func Condition(a *aws.Alarm) string {
 	signs := map[string]string{atLeast: ">=", "GreaterThanThreshold": ">", below: "<", "LessThanOrEqualToThreshold": "<="}
 	text := fmt.Sprintf("%s of %s %s %v", a.Statistic, a.Metric, cmp.Or(signs[a.Comparison], a.Comparison), a.Threshold)
@@ -224,7 +224,7 @@ func Condition(a *aws.Alarm) string {
 	return text + fmt.Sprintf(" in %d of %d periods of %d s", a.DatapointsToAlarm, a.EvaluationPeriods, a.Period)
 }
 
-// normal fills in CloudWatch's default values.
+// normal returns the alarm with CloudWatch's default values filled in.
 func normal(a *aws.Alarm) aws.Alarm {
 	n := *a
 	n.DatapointsToAlarm = cmp.Or(n.DatapointsToAlarm, n.EvaluationPeriods)

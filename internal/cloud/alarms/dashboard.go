@@ -6,7 +6,8 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// Source: CloudWatch API Reference, "Dashboard body structure and syntax". A dashboard is 24 columns wide.
+// widget is a widget of a dashboard, which is 24 columns wide. Source: CloudWatch API Reference, "Dashboard body
+// structure and syntax".
 type widget struct {
 	Type       string         `json:"type"`
 	X          int            `json:"x"`
@@ -16,7 +17,7 @@ type widget struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// mark identifies an environment's dashboard.
+// mark returns the text that identifies an environment's dashboard.
 func mark(environment string) string { return "# tendril environment " + environment }
 
 const (

@@ -13,25 +13,25 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// FileName is a file in a bundle's root directory.
+// FileName is the name of the file in a bundle's root directory.
 const FileName = "alarms.yaml"
 
 const maxFile = 64 << 10
 
-// File contains changes from alarms.yaml and a bundle. The zero value changes nothing.
+// File contains the changes from alarms.yaml and a bundle. The zero value contains none.
 type File struct {
-	// Default ARNs.
+	// Actions, OKActions and MissingActions are the default ARNs to notify.
 	Actions, OKActions, MissingActions []string
 	NoDashboard                        bool
 
 	changes map[string]change // by kind or kind/queue
-	added   []aws.Alarm       // from the bundle, without prefix
+	added   []aws.Alarm       // from the bundle, with names that lack the prefix
 	leftOut []string
 }
 
-// Nil fields change nothing.
+// change is a change to an alarm. Nil fields leave the alarm as it is.
 type change struct {
-	// omit the alarm
+	// Off omits the alarm.
 	Off                                bool
 	Threshold                          *float64
 	Period, EvaluationPeriods          *int
@@ -67,7 +67,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change prefers an entry for the alarm's name to one for its kind.
+// change returns the changes to an alarm. An entry for the alarm's name takes precedence over one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -75,7 +75,7 @@ func (f *File) change(kind, name string) change {
 	return f.changes[kind]
 }
 
-// Error contains at least one problem.
+// Error is an error with at least one problem.
 type Error struct {
 	Problems []yamlfile.Problem
 }
@@ -83,8 +83,8 @@ type Error struct {
 // Error returns one line per problem, each followed by its hint.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
-// Read reads an alarms.yaml. queues are the environment's queue names. If optional is set, a missing file is empty.
-// Invalid contents return an [*Error].
+// Read reads an alarms.yaml. queues contains the names of the environment's queues. If optional is set, a missing
+// file counts as empty. Invalid contents return an [*Error].
 func Read(path string, optional bool, queues []string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && optional {
@@ -154,7 +154,7 @@ func (r *fileReader) root(n *yamlfile.Node) {
 	}
 }
 
-// repeated rejects a duplicate key.
+// repeated reports a duplicate key as a problem.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" comes twice", "delete one of them")
@@ -180,7 +180,7 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 }
 
-// known reports whether a key is a kind or a kind and a queue.
+// known reports whether a key is a known kind, or a known kind and queue.
 func (r *fileReader) known(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
@@ -274,7 +274,7 @@ func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(
 	return &n
 }
 
-// isOn returns nil if invalid.
+// isOn returns nil if the value is invalid.
 func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	on := false
 	switch strings.ToLower(p.Value.Text) {
@@ -288,10 +288,10 @@ func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	return &on
 }
 
-// CloudWatch's limit per state.
+// maxActions is CloudWatch's limit per state.
 const maxActions = 5
 
-// arns never returns nil, so that an empty list removes the actions.
+// arns returns the ARNs in a list. It never returns nil, because an empty list removes the actions.
 func (r *fileReader) arns(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items

@@ -12,8 +12,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Source: AWS Elastic Beanstalk Developer Guide, "Modifying the resources that Elastic Beanstalk creates for your
-// environment".
+// These are the names of the resources that Elastic Beanstalk creates. Source: AWS Elastic Beanstalk Developer Guide,
+// "Modifying the resources that Elastic Beanstalk creates for your environment".
 const (
 	workerQueue     = "AWSEBWorkerQueue"
 	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
@@ -39,12 +39,12 @@ func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	}
 }
 
-// resourceReader reads an AWS::CloudWatch::Alarm.
+// resourceReader reads an AWS::CloudWatch::Alarm resource.
 type resourceReader struct {
 	bundle   *bundle.Bundle
 	settings *Settings
 	resource *bundle.Resource
-	// first reason to omit the alarm
+	// why is the first reason to omit the alarm.
 	why  string
 	line int
 }
@@ -126,7 +126,7 @@ func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
 			}
 			a.Dimensions = append(a.Dimensions, aws.Dimension{Name: c.text(name), Value: c.text(value)})
 		}
-	case "Tags": // replaced by tendril's tags
+	case "Tags": // tendril sets its own tags
 	default:
 		c.refuse(p.Value, "the property %s is not supported", yamlfile.Printable(p.Key))
 	}
@@ -141,8 +141,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions drops references to the bundle's topics, which tendril does not create. It returns nil if nothing is left,
-// so that the default actions apply.
+// actions returns the ARNs to notify. It drops references to the bundle's topics, which tendril does not create. If
+// nothing is left, it returns nil, so that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
@@ -165,7 +165,7 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// text resolves the supported CloudFormation functions.
+// text returns the text of a node, after resolving the supported CloudFormation functions.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -184,7 +184,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// option resolves Fn::GetOptionSetting.
+// option resolves a call of Fn::GetOptionSetting.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -203,7 +203,8 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// reference returns the name and attribute in the long and short forms of Ref and Fn::GetAtt, or "" for other nodes.
+// reference returns the name and attribute of a Ref or Fn::GetAtt node in the long or short form, or "" for other
+// nodes.
 func reference(n *yamlfile.Node) (name, attribute string) {
 	switch {
 	case n.Tag == "!Ref":
@@ -229,7 +230,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return name, attribute
 }
 
-// resolve treats the environment's first queue on Amazon SQS as the worker queue.
+// resolve returns the value of a reference. The environment's first queue on Amazon SQS counts as the worker queue.
 func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	var own Queue
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// CloudFormation returns a template in JSON.
+// CloudFormation returns a JSON template with the alarms and the dashboard.
 func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	for i := range s.Alarms {
@@ -78,7 +78,7 @@ func simple(statistic string) bool {
 	return false
 }
 
-// alarmResource returns an unused logical name for an alarm.
+// alarmResource returns a logical name for an alarm that is not in used.
 func alarmResource(alarm string, used map[string]any) string {
 	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)

@@ -22,8 +22,8 @@ type Registry interface {
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
-// Runs checks the registries that open returns. They share their records, including leases, and have a queue called
-// jobs.
+// Runs tests the registries that open returns. They must share their records, including leases, and have a queue
+// named jobs.
 func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, leases LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -88,15 +88,15 @@ func (r *runs) schedules() {
 		schedule       string
 		at, upTo, from int
 	}{
-		{"", 0, 0, 0}, // from an older version
+		{"", 0, 0, 0}, // written by an older version
 		{"0 5 * * *", 1, 0, 0},
 		{"0 5 * * *", 2, 0, 0},
-		{"", 3, 0, 0}, // from an older version
+		{"", 3, 0, 0}, // written by an older version
 		{"* * * * * UTC", 4, 4, 4},
 		{"* * * * * UTC", 5, 4, 4},
-		{"* * * * * UTC", 2, 4, 2}, // by a clock that was set back
+		{"* * * * * UTC", 2, 4, 2}, // the clock was set back
 		{"", 1, 4, 1},
-		{"0 5 * * *", 3, 4, 3}, // changed back by an instance that has known this schedule for longer; runs stay accounted for
+		{"0 5 * * *", 3, 4, 3}, // an instance with the old schedule starts later; runs remain accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
 		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})
@@ -135,7 +135,7 @@ func (r *runs) paths() {
 	r.enqueue(run)
 	other := run
 	other.Path = "/other"
-	r.enqueue(other) // changes nothing
+	r.enqueue(other) // has no effect
 	for path, want := range map[string]bool{"/audit": true, "/other": false, "/audit?x=1": false, "": false,
 		"/other\n/audit": false} {
 		if got, err := r.registry.Known(context.Background(), run.ID, path); got != want || err != nil {
