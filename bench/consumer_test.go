@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// consumer is a program that receives messages from a queue and posts each to an app.
+// consumer is a program that receives messages from a queue and posts each message to an app.
 type consumer struct {
 	name string
-	// command returns the command that processes the queue "bench" of an SQS endpoint with a number of connections to
-	// the app.
+	// command returns a command that processes the queue "bench" of an SQS endpoint, with the given number of
+	// connections to the app.
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
-// consumers are tendril and comparable programs. Each limits its concurrency in its own way.
+// consumers are tendril and comparable programs. Each has its own way of limiting concurrency.
 var consumers = []consumer{
 	{"tendril", tendrilUp},
 	{"go-sdk-loop", goLoop},
@@ -48,7 +48,7 @@ func goLoop(*testing.B, string, string, string, int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// sqsConsumer runs sqs-consumer on Node. Each of its consumers processes ten messages at a time.
+// sqsConsumer runs sqs-consumer on Node. Each of its consumers processes ten messages concurrently.
 func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	folder, err := installed("node")
 	if err != nil {
@@ -70,7 +70,7 @@ func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, e
 		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
 }
 
-// installed returns the path of a program installed by `go run ./bench/report -install` in TENDRIL_BENCH_PEERS.
+// installed returns the path of a program in TENDRIL_BENCH_PEERS, where `go run ./bench/report -install` installs it.
 func installed(name string) (string, error) {
 	folder := os.Getenv("TENDRIL_BENCH_PEERS")
 	path := filepath.Join(folder, name)

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// The test endpoint accepts any credentials.
+// credentials are arbitrary, because the test endpoint accepts any.
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
-// BenchmarkDaemon is the comparison in docs/performance.md. For tendril and other programs, and each combination of
-// connections, API latency and app time, it reports the share of the ceiling, and the CPU time and calls per message.
-// A warm-up excludes startup.
+// BenchmarkDaemon is the comparison in docs/performance.md. For tendril and the other programs, and each combination
+// of connections, API latency and app time, it reports the share of the ceiling, and the CPU time and the calls per
+// message. A warm-up excludes the startup from the measurement.
 func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int // messages for the other, slower programs
+		others                int // number of messages for the other programs, which are slower
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -32,7 +32,7 @@ func BenchmarkDaemon(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
-			ceilings := map[int]float64{} // of each round, shared by all programs
+			ceilings := map[int]float64{} // per round, shared by all programs
 			for _, program := range consumers {
 				b.Run(program.name, func(b *testing.B) {
 					var share, rate, cpu, calls, memory []float64
@@ -75,7 +75,7 @@ func runCeiling(b *testing.B, app string, n, c int) float64 {
 	return waitFor(b, app, int64(n)).perSecond()
 }
 
-// warmUp is the number of messages processed before measuring.
+// warmUp is the number of messages to process before measuring.
 const warmUp = 2000
 
 func (c consumer) run(b *testing.B, bin, app string, n, connections int, api time.Duration) daemonRun {
@@ -100,7 +100,7 @@ func (c consumer) run(b *testing.B, bin, app string, n, connections int, api tim
 	}
 }
 
-// awaitDeleted waits until n messages were deleted at the test endpoint, and returns its counts.
+// awaitDeleted waits until n messages have been deleted at the test endpoint, and returns the endpoint's counts.
 func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	b.Helper()
 	await(b, fmt.Sprintf("%d messages were not deleted", n), func() bool {
@@ -110,10 +110,10 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	return now
 }
 
-// counts are the calls of the test endpoint by action.
+// counts are the numbers of calls to the test endpoint by action.
 type counts map[string]int64
 
-// calls returns the calls Amazon SQS would bill for receiving messages.
+// calls returns the number of calls that Amazon SQS would bill for receiving the messages.
 func (c counts) calls() int64 {
 	return c["ReceiveMessage"] + c["DeleteMessageBatch"] + c["DeleteMessage"] + c["ChangeMessageVisibility"] +
 		c["ChangeMessageVisibilityBatch"]
@@ -121,8 +121,8 @@ func (c counts) calls() int64 {
 
 type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
 
-// BenchmarkEmbedded drains the prefilled embedded queue, with worker and store in one process, against the ceiling of
-// the same run.
+// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. It compares the
+// throughput with the ceiling measured in the same run.
 func BenchmarkEmbedded(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
@@ -177,8 +177,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle runs tendril and the other programs without messages for 40 seconds in parallel. It reports the time
-// to the first receive, calls per minute, CPU time, resident memory, and the time from TERM to exit.
+// BenchmarkIdle runs tendril and the other programs in parallel for 40 seconds without messages. It reports the time
+// to the first receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)
@@ -195,11 +195,11 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d) // sequentially, so that they do not slow each other down
+			awaitDeleted(b, sqs, 1, d) // one program after another, so that they do not slow each other down
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}
-	time.Sleep(3 * time.Second) // time for the first message's receives to end
+	time.Sleep(3 * time.Second) // lets the receives of the first message end
 	for _, i := range all {
 		get(b, i.sqs+"/stats", &i.before)
 		i.used = i.d.cpu(b)

@@ -25,9 +25,9 @@ type endpoint struct {
 	name string
 	// query selects the Query protocol instead of JSON.
 	query bool
-	// warmUp is the number of messages before measuring, for servers with a JIT compiler.
+	// warmUp is the number of messages to process before measuring, for servers with a JIT compiler.
 	warmUp int64
-	// command returns the command that serves on an address.
+	// command returns a command that serves the SQS protocol on an address.
 	command func(b *testing.B, bin, address string) (*exec.Cmd, error)
 }
 
@@ -75,10 +75,10 @@ func moto(_ *testing.B, _, address string) (*exec.Cmd, error) {
 	return exec.Command(python, "-m", "moto.server", "-H", host, "-p", port), nil
 }
 
-// BenchmarkEndpoint measures SQS servers with a client of 16 connections: sending 200-byte messages individually and
-// in batches of ten for a second each, and receiving and deleting 5,000 in batches of ten. It reports messages per
-// second and the server's CPU time per message. tendril stores messages on disk before it answers, the others keep
-// them in memory.
+// BenchmarkEndpoint measures SQS servers with a client that has 16 connections. The client sends 200-byte messages
+// for a second each, individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten.
+// The benchmark reports the messages per second and the server's CPU time per message. tendril stores messages on
+// disk before it responds; the other servers keep them in memory.
 func BenchmarkEndpoint(b *testing.B) {
 	bin := buildTendril(b)
 	for _, e := range endpoints {
@@ -121,7 +121,7 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	got := map[string]float64{}
 	got["send/s"], got["send-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.send)
 	got["send-ten/s"], got["send-ten-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.sendTen)
-	if err := c.createQueue("bench-receive"); err != nil { // so that all receive from queues of the same length
+	if err := c.createQueue("bench-receive"); err != nil { // so that all servers start with queues of the same length
 		b.Fatal(err)
 	}
 	e.measure(b, d, backlog, 5*time.Second, c.sendTen)
@@ -133,8 +133,8 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 
 const backlog = 5000
 
-// measure calls step concurrently until the limit, n messages, or the end of the messages. It returns messages per
-// second and the server's CPU time per message in microseconds.
+// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. It
+// returns the messages per second and the server's CPU time per message in microseconds.
 func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	step func() (int, error)) (perSecond, cpu float64) {
 	b.Helper()
@@ -167,7 +167,7 @@ func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 
 const callers = 16
 
-// sqsClient is an SQS client without an SDK and signatures, to minimize its cost.
+// sqsClient is an SQS client that uses neither an SDK nor signatures, so that it costs little.
 type sqsClient struct {
 	client  *http.Client
 	address string
@@ -175,7 +175,7 @@ type sqsClient struct {
 	queue   string
 }
 
-// scope is the header by which moto recognizes the service; the signature is not checked.
+// scope is the header by which moto recognizes the service. moto does not check the signature.
 const scope = "AWS4-HMAC-SHA256 Credential=local/20261126/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
 
 var (

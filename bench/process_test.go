@@ -43,7 +43,8 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command like a release, once per run, or returns TENDRIL_BENCH_BINARY.
+// buildTendril compiles the command as for a release, once per run, and returns its path. If TENDRIL_BENCH_BINARY is
+// set, it returns that path.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
@@ -59,7 +60,7 @@ func buildTendril(b *testing.B) string {
 	return bin
 }
 
-// daemon is a running tendril or comparable program.
+// daemon is a running process of tendril or a comparable program.
 type daemon struct {
 	cmd     *exec.Cmd
 	done    chan error
@@ -67,7 +68,7 @@ type daemon struct {
 	started time.Time
 }
 
-// startDaemon starts a command with additional environment variables and its output in a file.
+// startDaemon starts a command with additional environment variables. Its output goes to a file.
 func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	b.Helper()
 	cmd.Env = slices.Concat(os.Environ(), cmd.Env, env)
@@ -85,7 +86,7 @@ func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	return d
 }
 
-// stopped reports a daemon that exited early, with the end of its output.
+// stopped fails the benchmark if the daemon has exited, and prints the end of its output.
 func (d *daemon) stopped(b *testing.B) {
 	b.Helper()
 	select {
@@ -96,8 +97,8 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop sends TERM and returns the total CPU time, the peak memory in bytes, and the time to exit. tendril must exit
-// with 0.
+// stop sends SIGTERM and returns the total CPU time, the peak memory in bytes, and the time until exit. tendril must
+// exit with status 0.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()
@@ -154,7 +155,7 @@ func get(b *testing.B, url string, into any) {
 	}
 }
 
-// seen is the app's record of requests.
+// seen is the number of requests to the app, and the times of the first and the last one.
 type seen struct{ N, First, Last int64 }
 
 func (s seen) perSecond() float64 { return float64(s.N) / time.Duration(s.Last-s.First).Seconds() }
@@ -170,7 +171,7 @@ func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	return s
 }
 
-// await polls a condition every 20 ms, for at most two minutes, while daemons run.
+// await polls a condition every 20 ms, for at most two minutes, as long as the daemons run.
 func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
 	b.Helper()
 	for limit := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {

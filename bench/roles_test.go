@@ -20,8 +20,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain lets the test binary run as another process of a measurement, according to BENCH_ROLE and further
-// variables.
+// TestMain makes the test binary run as one of the other processes of a measurement, depending on BENCH_ROLE and
+// further variables.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_ROLE") {
 	case "":
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		serve(newStandIn(envInt("BENCH_MESSAGES"), envDuration("BENCH_API")))
 	case "app":
 		serve(&app{think: envDuration("BENCH_THINK")})
-	case "sink": // for metrics and spans
+	case "sink": // receives metrics and spans
 		serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	case "loop":
 		fmt.Fprintln(os.Stderr, consumeWithSDK(os.Getenv("BENCH_QUEUE"), os.Getenv("BENCH_URL"), envInt("BENCH_CONNECTIONS")))
@@ -58,7 +58,8 @@ func envDuration(name string) time.Duration {
 	return d
 }
 
-// serve prints its loopback address and serves until standard input is closed, which happens when the parent exits.
+// serve prints its loopback address, and serves until standard input is closed, which happens when the parent process
+// exits.
 func serve(h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,13 +74,13 @@ func serve(h http.Handler) {
 // body is the 200-byte body of every message.
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
-// standIn is an SQS endpoint that returns a number of prepared messages and then holds long polls.
+// standIn is an SQS endpoint that returns prepared messages. After those, it lets long polls wait.
 type standIn struct {
 	api   time.Duration
 	total int64
 	next  atomic.Int64
-	calls sync.Map // action to *atomic.Int64
-	// deleted counts deleted messages, first is the time of the first receive in Unix nanoseconds.
+	calls sync.Map // from action to *atomic.Int64
+	// deleted is the number of deleted messages. first is the time of the first receive in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
 	more           chan struct{} // closed and replaced when messages are added
@@ -101,8 +102,9 @@ func newStandIn(total int, api time.Duration) *standIn {
 	return s
 }
 
-// attributesMD5 is the digest of the two attributes as computed by SQS: for each, sorted by name, length and bytes of
-// name and type, one byte for the kind of value, length and bytes of the value.
+// attributesMD5 returns the digest of the two attributes as SQS computes it. For each attribute, in the order of
+// names, it covers the length and bytes of the name and of the type, one byte for the kind of value, and the length
+// and bytes of the value.
 func attributesMD5() string {
 	h := md5.New()
 	put := func(s string) {
@@ -154,7 +156,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.Header().Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
 	answer := s.answer(r, action, request)
-	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // like Amazon SQS
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as in Amazon SQS
 	w.Write(answer)
 }
 
@@ -208,7 +210,7 @@ func (s *standIn) receive(r *http.Request, request []byte) []byte {
 	}
 }
 
-// take claims up to n remaining messages.
+// take claims up to n of the remaining messages.
 func (s *standIn) take(n int64) (from, to int64) {
 	for {
 		from = s.next.Load()
@@ -235,7 +237,7 @@ func (s *standIn) messages(from, to int64) []byte {
 	return append(out, `]}`...)
 }
 
-// app answers 200 after a delay and records the time.
+// app responds with 200 after a delay and records the time.
 type app struct {
 	think       time.Duration
 	n           atomic.Int64
@@ -268,7 +270,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postLoop measures the ceiling: a plain client that posts n bodies over c connections.
+// postLoop measures the ceiling: it is a plain client that posts n bodies over c connections.
 func postLoop(url string, n, c int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c, MaxConnsPerHost: c}}
 	var left atomic.Int64

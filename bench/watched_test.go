@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// watchers is the number of open console pages.
+// watchers is the number of console pages that are open.
 const watchers = 20
 
-// BenchmarkWatched drains the embedded queue with and without live console pages in interleaved rounds, and reports
-// the remaining share of the throughput. If the app takes no time, daemon, app and page readers compete for the
-// processors, which is the worst case.
+// BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports
+// the remaining share of the throughput. In the worst case, the app takes no time, and the daemon, the app and the
+// readers of the pages compete for the processors.
 func BenchmarkWatched(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -46,8 +46,8 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// drainWatched drains n messages with open pages. It returns messages per second, the daemon's CPU time, and the
-// updates per second sent to the pages.
+// drainWatched drains n messages while pages are open. It returns the messages per second, the daemon's CPU time, and
+// the number of updates per second sent to the pages.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()
@@ -88,7 +88,7 @@ func consoleOf(b *testing.B, dir string) string {
 	return ""
 }
 
-// watch reads a page's live stream until ctx is done, and counts updates.
+// watch reads a page's live stream until ctx is done, and counts the updates.
 func watch(ctx context.Context, b *testing.B, url string, events *atomic.Int64) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"tendril/queuetest"
 )
 
-// The suite runs twice against the embedded queue: in process in virtual time, and over the SQS protocol through the
-// adapter for Amazon SQS. A check that fails only in the second run indicates a problem in the protocol.
+// TestBrokerConforms runs the suite twice against the embedded queue: in process and in virtual time, and over the
+// SQS protocol through the adapter for Amazon SQS. A check that fails only in the second run indicates a problem in
+// the protocol.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()

@@ -14,15 +14,15 @@ import (
 	"tendril/queue"
 )
 
-// Queue has the queue methods that the suite calls.
+// Queue contains the queue methods that the suite calls.
 type Queue interface {
 	// Send sends up to ten messages and returns one result for each.
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 	// Receive returns up to req.Max messages.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete returns one error per receipt handle, or nil if all succeeded.
+	// Delete returns nil if all deletes succeeded, otherwise one error per receipt handle.
 	Delete(ctx context.Context, receipts []string) []error
-	// ChangeVisibility returns one error per change, or nil if all succeeded.
+	// ChangeVisibility returns nil if all changes succeeded, otherwise one error per change.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 	// Attributes returns all attributes by their SQS names.
 	Attributes(ctx context.Context) (map[string]string, error)
@@ -48,7 +48,7 @@ type check struct {
 	run  func(e *checkRun)
 }
 
-// checkRun is one run of a check. Its methods end the check if they fail.
+// checkRun is one run of a check. Its methods end the check when they fail.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -60,14 +60,14 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is when the observed state ends by itself; zero means never.
+	// validUntil is the time at which the observed state ends by itself; zero means never.
 	validUntil time.Time
 }
 
 // fatalFailure is the panic value that ends a failed check.
 type fatalFailure struct{}
 
-// tooLate is the panic value of a check that was too slow to observe a state.
+// tooLate is the panic value that ends a check that was too slow to observe a state.
 type tooLate struct{}
 
 // execute runs the check. It returns false if the check must run again because the machine was too slow.
@@ -142,7 +142,8 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a dead-letter queue, and a queue with messages whose maxReceiveCount is most.
+// withDeadLetterQueue creates a dead-letter queue, and a queue that uses it and contains msgs. most is its
+// maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -150,7 +151,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy returns a redrive policy. most is inserted as it is, so it can be invalid.
+// policy returns a redrive policy. most is inserted unchanged, so it can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -171,7 +172,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns FIFO messages of the same group. Each message's deduplication ID is its body.
+// inGroup returns FIFO messages of one group. The deduplication ID of each message is its body.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -191,8 +192,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused sends messages and requires that all are rejected, individually or as a call, with one of the codes.
-// Without codes, any code is accepted.
+// wantRefused sends messages and requires that all are rejected, individually or as a call, with one of the codes. If
+// there are no codes, any code is accepted.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -220,11 +221,11 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// short is the shortest positive visibility timeout of SQS.
+// short is the shortest visibility timeout of SQS that is not 0.
 const short = time.Second
 
-// soon returns how long to wait for a message that should be visible. That is the SQS maximum, because a loaded
-// server may be slow, or less if the server is known to fail the check.
+// soon returns how long to wait for a message that should be visible. That is the SQS maximum, because a busy server
+// may be slow. If the server is known to fail the check, it is less.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
@@ -241,13 +242,13 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// take receives exactly n messages. On a standard queue that may need several calls.
+// take receives exactly n messages, which may take several calls on a standard queue.
 func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), e.soon(), &visibility)
 		if len(part) == 0 {
-			e.endValidity() // the message never arrived, so the check was not too late
+			e.endValidity() // the message never arrived, which has nothing to do with being too late
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)

@@ -98,7 +98,8 @@ func pollChecks() []check {
 	}
 }
 
-// within runs do and fails the check if it takes longer than limit. The limit only detects endless waiting.
+// within calls do and fails the check if that takes longer than limit. The limit serves only to detect endless
+// waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -108,7 +109,7 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later runs do after d, in a goroutine that must finish before the check does.
+// later calls do after d, in a goroutine that must finish before the check does.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
@@ -120,8 +121,8 @@ func (e *checkRun) sendLater(q Queue, body string) {
 	}
 }
 
-// checkManyPolls has several receivers wait for more messages than one call can return. No message may be received
-// twice, unless the server's suite sets Repeats.
+// checkManyPolls lets several receivers wait for more messages than one call can return. No message may be received
+// twice, unless the suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

@@ -21,7 +21,7 @@ func consume(ctx context.Context, q *queuetest.Fake) error {
 	return nil
 }
 
-// A fake fails on command, so a test can check how its code reacts.
+// The fake fails on command, so that a test can check how its code reacts.
 func ExampleFake() {
 	ctx := context.Background()
 	q := queuetest.NewFake(&queuetest.FakeOptions{Visibility: time.Nanosecond})

@@ -30,17 +30,17 @@ type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in the order they were sent; settled messages are removed occasionally
+	messages []*fakeMessage // in the order in which they were sent; settled messages are removed from time to time
 	settled  int            // number of settled messages
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
-	open     int // number of receives
+	open     int // number of receives in progress
 	stale    int // number of visibility changes
 
-	// waiting holds the long polls, longest first; closing a channel wakes its poll. alarm wakes all of them at
-	// alarmAt, when a message becomes visible; alarmAt is zero if alarm is not set.
+	// waiting contains a channel for each long poll, longest first. Closing a channel wakes its poll. alarm wakes all
+	// polls at alarmAt, when a message becomes visible. If alarm is not set, alarmAt is zero.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -91,7 +91,7 @@ func (f *Fake) Calls(action FakeAction) int {
 	return f.calls[action]
 }
 
-// Log returns the calls so far in order of arrival. It returns nil without [FakeOptions].KeepLog.
+// Log returns the calls so far in the order of their arrival. It returns nil unless [FakeOptions].KeepLog is set.
 func (f *Fake) Log() []FakeCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *Fake) opened(n int) int {
 // OpenReceives returns the number of receives in progress.
 func (f *Fake) OpenReceives() int { return f.opened(0) }
 
-// StaleChanges returns the number of visibility changes that used an outdated receipt handle or came after the
+// StaleChanges returns the number of visibility changes that used an outdated receipt handle, or came after the
 // visibility timeout. They have no effect here, but on a standard queue of SQS they may affect another consumer's
 // receive.
 func (f *Fake) StaleChanges() int {
@@ -117,7 +117,7 @@ func (f *Fake) StaleChanges() int {
 	return f.stale
 }
 
-// Message returns a message. It returns false if the message was never sent.
+// Message returns a snapshot of a message, or false if the message was never sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,8 +158,8 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes a message in flight visible, although its receipt handle stays valid. A standard queue may do so
-// any time.
+// Redeliver makes a message in flight visible, although its receipt handle stays valid. A standard queue may do that
+// at any time.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,13 +190,13 @@ func (f *Fake) wakeAt(at, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.alarmAt.Equal(at) {
-			f.alarmAt = time.Time{} // polls that continue to wait set the next time
+			f.alarmAt = time.Time{} // polls that continue to wait set it again
 			f.wake(len(f.waiting))
 		}
 	})
 }
 
-// beginCall counts a call, waits for half of its latency and returns its fault. If ctx is done before that, the call
+// beginCall counts a call, waits for half of its latency, and returns its fault. If ctx is done before then, the call
 // has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
@@ -226,7 +226,7 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// endCall waits for the second half of the latency. If ctx is done before that, the result of the call is lost.
+// endCall waits for the second half of the latency. If ctx is done before then, the result of the call is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
@@ -247,7 +247,7 @@ func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// Send appends messages and gives them the IDs "m-000001", "m-000002" and so on.
+// Send appends messages and assigns the IDs "m-000001", "m-000002" and so on.
 func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
@@ -293,8 +293,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. A fault with Apply hides the messages but returns only its error.
-// If ctx is done during the wait, no message is received.
+// Receive returns visible messages, oldest first. If its fault has Apply set, the messages become invisible, but only
+// the error is returned. If ctx is done while waiting, no message is received.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
@@ -330,9 +330,9 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 		f.mu.Unlock()
 		err := waitFor(ctx, wake, end.Sub(now))
 		f.mu.Lock()
-		if i := slices.Index(f.waiting, wake); i >= 0 { // this poll was not woken
+		if i := slices.Index(f.waiting, wake); i >= 0 { // the poll was not woken
 			f.waiting = slices.Delete(f.waiting, i, i+1)
-		} else if err != nil { // this poll was woken but takes nothing, so wake another
+		} else if err != nil { // the poll was woken but takes no message, so it wakes another one
 			f.wake(1)
 		}
 		if err != nil {
@@ -341,7 +341,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives up to req.Max messages. If there are none, it returns the time at which one becomes visible as next.
+// take receives up to req.Max messages. If there are none, next is the time at which one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -396,7 +396,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
-// compact removes settled messages from the front. If they are the majority, it removes all of them.
+// compact removes settled messages from the front. If most messages are settled, it removes all settled ones.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]
@@ -414,7 +414,7 @@ func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.delete(receipts[i], now) })
 }
 
-// Expire does the same as Delete.
+// Expire is the same as Delete.
 func (f *Fake) Expire(ctx context.Context, receipts []string) []error { return f.Delete(ctx, receipts) }
 
 // ChangeVisibility sets the visibility timeout of received messages.
@@ -447,7 +447,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 		}
 	}
 
-	if call.Action != FakeDelete || f.opts.FIFO { // a delete can make messages visible only on a FIFO queue
+	if call.Action != FakeDelete || f.opts.FIFO { // only on a FIFO queue can a delete make messages visible
 		f.wake(len(f.waiting))
 	}
 

@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// FakeAction is an action of a [Fake].
+// FakeAction is an action that a [Fake] supports.
 type FakeAction string
 
 // The actions of a fake.
@@ -17,8 +17,8 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value and nil configure a standard queue without latency or a dead-letter
-// queue.
+// FakeOptions configure a [Fake]. The zero value and nil configure a standard queue without latency and without a
+// dead-letter queue.
 type FakeOptions struct {
 	// FIFO delivers each message group in order. Every message then needs a GroupID.
 	FIFO bool
@@ -31,8 +31,8 @@ type FakeOptions struct {
 	UncountsUnread bool
 	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
 	Latency time.Duration
-	// Fault, if not nil, returns the fault of each call that [Fake.Fail] sets none for. It must be safe for
-	// concurrent use.
+	// Fault returns the fault of each call for which [Fake.Fail] has not set one. It must be safe for concurrent use.
+	// nil means no faults.
 	Fault func(FakeCall) FakeFault
 	// KeepLog makes the fake record every call for [Fake.Log].
 	KeepLog bool
@@ -42,9 +42,9 @@ type FakeOptions struct {
 type FakeFault struct {
 	// Err is returned for the whole call, or for each of Entries. nil means that the call succeeds after Latency.
 	Err error
-	// Apply means that the call takes effect nevertheless, as if only its response were lost.
+	// Apply means that the call takes effect nevertheless, as if only its response had been lost.
 	Apply bool
-	// Entries are the indexes of the failing batch entries; nil means all. Receives and sends fail as a whole.
+	// Entries contains the indexes of the batch entries that fail; nil means all. Receives and sends fail as a whole.
 	Entries []int
 	// Latency is additional latency before the call takes effect.
 	Latency time.Duration
@@ -56,7 +56,7 @@ type FakeCall struct {
 	At     time.Time
 	// Entries is the number of entries of a batch, or the maximum number of messages of a receive.
 	Entries int
-	// Receipts are the arguments of a delete, Changes of a visibility change.
+	// Receipts are the arguments of a delete, and Changes those of a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
 	// OpenReceives is the number of other receives in progress when the call arrived.
@@ -81,7 +81,7 @@ type FakeMessage struct {
 	Place             FakePlace
 	// Receives is the receive count.
 	Receives int
-	// VisibleAt is when the message becomes or became visible.
+	// VisibleAt is when the message became or will become visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain raises -parallel unless it is set, because checks in real time mostly wait.
+// TestMain raises -parallel unless it is set, because checks in real time spend most of their time waiting.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

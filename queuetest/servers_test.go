@@ -7,7 +7,7 @@ import (
 	"tendril/queuetest"
 )
 
-// TestServersConform runs the suite with the adapter against third-party SQS servers.
+// TestServersConform runs the suite against third-party SQS servers, using the adapter for Amazon SQS.
 func TestServersConform(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -23,13 +23,13 @@ func TestServersConform(t *testing.T) {
 		{"ElasticMQ", testpeer.ElasticMQ, "000000000000", elasticMQDiffers},
 		{"MiniStack", testpeer.MiniStack, "000000000000", miniStackDiffers},
 	} {
-		t.Run(c.name, func(t *testing.T) { // run one server at a time: the parallel checks keep each busy
+		t.Run(c.name, func(t *testing.T) { // one server at a time, because the parallel checks keep each one busy
 			endpoint := c.start(t)
 			server := openSQS(t, endpoint, endpoint+"/"+c.account+"/")
 			suite := queuetest.Suite{
 				Start:   func(testing.TB) queuetest.Server { return server },
 				Differs: c.differs,
-				Repeats: c.name == "moto", // the server checks visibility and hides the message without holding a lock
+				Repeats: c.name == "moto", // moto does not lock between reading and changing visibility
 			}
 			suite.Run(t)
 		})

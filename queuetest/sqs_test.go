@@ -15,7 +15,7 @@ type sqsServer struct {
 	queueBase string // prefix of every queue URL
 }
 
-// openSQS returns an adapter that is connected to a server.
+// openSQS returns an adapter that calls the server at endpoint.
 func openSQS(t *testing.T, endpoint, queueBase string) sqsServer {
 	t.Helper()
 	s, err := aws.OpenSQS(t.Context(), &aws.Options{Endpoint: endpoint})

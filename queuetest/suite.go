@@ -14,7 +14,7 @@ import (
 // Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of behavior that
 // this module relies on.
 type Suite struct {
-	// Start returns the server for a check. It may return the same server every time, because each check uses its own
+	// Start returns the server for a check. It may return the same server each time, because each check uses its own
 	// queue names.
 	Start func(t testing.TB) Server
 	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
@@ -26,8 +26,8 @@ type Suite struct {
 	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
 	// ("at-least-once delivery"). Every message must still be received.
 	Repeats bool
-	// UncountsUnread means that receives of messages returned with [queue.VisibilityChange].Unread must not count. If
-	// it is false, they must count.
+	// UncountsUnread means that a receive must not count if its message is returned with
+	// [queue.VisibilityChange].Unread. If it is false, the receive must count.
 	UncountsUnread bool
 }
 
@@ -96,7 +96,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix returns a prefix for queue names. It is unique to the check and this run, because a server may outlive the
+// prefix returns a prefix for queue names that is unique to the check and this run, because a server may outlive the
 // process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {

@@ -69,7 +69,7 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
-// brokenQueue accepts every call, stores nothing, reports no errors and is slow. Every check must detect it.
+// brokenQueue accepts every call and reports no errors, but stores nothing and is slow. Every check must detect it.
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// markers enclose generated parts of a document.
+// markers matches the generated parts of a document.
 var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
-// writeDocuments updates the tables and conditions in all documents of a folder, and the plots in its images.
+// writeDocuments updates the generated parts of all documents in a folder, and the plots in its subfolder of images.
 func writeDocuments(folder string, all *results) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
@@ -42,7 +42,7 @@ func writeDocuments(folder string, all *results) error {
 	return nil
 }
 
-// fill returns a page with the parts between markers regenerated. Markers name a table of tables.go, or a benchmark
+// fill returns a page with the parts between markers replaced. A marker names a table of tables.go, or a benchmark
 // ("broker.Groups") for a table of all its results.
 func fill(page string, all *results) (string, error) {
 	parts := map[string]string{"conditions": conditions(all) + "\n"}
@@ -65,10 +65,10 @@ func fill(page string, all *results) (string, error) {
 	return filled, unknown
 }
 
-// quiet is the processor use of other programs, in percent, up to which figures are reliable.
+// quiet is the processor use of other programs, in percent, up to which figures count as reliable.
 const quiet = 3
 
-// conditions describes the date, machine and versions of the measurement.
+// conditions describes when and where the measurements were made: date, machine and versions.
 func conditions(all *results) string {
 	date := all.facts["date"]
 	if day, err := time.Parse(time.DateOnly, date); err == nil {

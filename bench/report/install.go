@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// peer is a program compared with tendril.
+// peer is a program that is compared with tendril.
 type peer struct {
-	// folder is the installation folder; name and version are for the report.
+	// folder is the installation folder. name and version appear in the report.
 	folder, name, version string
-	// jars are Maven coordinates, "group:artifact:version", installed with their dependencies.
+	// jars are Maven coordinates ("group:artifact:version"). They are installed with their dependencies.
 	jars []string
-	// commands install the program if it has no jars. {} stands for its folder.
+	// commands install a program that has no jars. {} stands for its folder.
 	commands []string
 }
 
-// peers are pinned to versions that work with the benchmarks.
+// peers have fixed versions that work with the benchmarks.
 var peers = []peer{
 	{folder: "node", name: "sqs-consumer", version: "15.0.3", commands: []string{
 		"npm install --silent --no-audit --no-fund --prefix {} sqs-consumer@15.0.3 @aws-sdk/client-sqs@3.1169.0"}},
@@ -33,7 +33,7 @@ var peers = []peer{
 		"{}/bin/pip install --quiet --disable-pip-version-check moto[server,sqs]==5.2.5"}},
 }
 
-// peersFolder is the default of -peers.
+// peersFolder returns the default of -peers.
 func peersFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func peersFolder() string {
 	return filepath.Join(cache, "tendril-bench")
 }
 
-// versionFile marks a complete installation.
+// versionFile is the file that marks a complete installation.
 const versionFile = "version"
 
 func (p *peer) installed(folder string) bool {

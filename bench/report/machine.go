@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// facts returns the configuration lines that identify a file of results.
+// facts returns the configuration lines that describe a file of results.
 func facts(peers string) (map[string]string, error) {
 	commit, err := exec.Command("git", "describe", "--always", "--dirty=+changes", "--exclude=*").Output()
 	if err != nil {
@@ -43,14 +43,14 @@ func machine() string {
 		cmp.Or(system[runtime.GOOS], runtime.GOOS))
 }
 
-// processors is the processor time of the machine since boot, in kernel ticks.
+// processors is the machine's processor time since boot, in kernel ticks.
 type processors struct {
 	total, busy float64
-	known       bool // Linux only
+	known       bool // only on Linux
 }
 
-// readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. Steal,
-// time used by other virtual machines, counts as busy.
+// readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. Steal
+// is the time used by other virtual machines and counts as busy.
 func readProcessors() (p processors) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -75,10 +75,11 @@ func readProcessors() (p processors) {
 	return p
 }
 
-// ticks per second, the same on every Linux port of Go
+// ticks is the number of ticks per second, which is the same on all Linux ports of Go.
 const ticks = 100
 
-// othersSince returns the processor use of other programs in percent, given our own processor time; -1 if unknown.
+// othersSince returns the processor use of other programs in percent, or -1 if unknown. own is the processor time of
+// the measured programs.
 func (p processors) othersSince(before processors, own time.Duration) float64 {
 	total := p.total - before.total
 	if !p.known || !before.known || total <= 0 {

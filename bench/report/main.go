@@ -95,7 +95,7 @@ func toModule() error {
 	return os.Chdir(filepath.Dir(strings.TrimSpace(string(out))))
 }
 
-// show prints the tables, or writes tables and plots into the documents.
+// show prints the tables, or writes the tables and plots into the documents.
 func show(o *options) error {
 	data, err := os.ReadFile(o.results)
 	if err != nil {

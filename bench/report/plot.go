@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// plot is a chart of grouped horizontal bars. A line on each bar spans the lowest to the highest round.
+// plot is a chart of grouped horizontal bars. A line on each bar extends from the lowest to the highest result of the
+// rounds.
 type plot struct {
-	name, title string // file name without .svg; heading
+	name, title string // file name without .svg, and heading
 	groups      []group
 }
 
@@ -18,7 +19,7 @@ type group struct {
 	bars  []bar
 }
 
-// bar is one figure. Bars with the same label have the same colour in all groups.
+// bar is one bar. Bars with the same label have the same color in all groups.
 type bar struct {
 	label string
 	cell  cell
@@ -33,10 +34,10 @@ const (
 	plotTop    = 44
 )
 
-// colours are distinguishable with red-green colour blindness.
+// colours can be told apart with red-green color blindness.
 var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
 
-// svg draws the chart without figures that were not measured.
+// svg draws the chart. Bars without results are left out.
 func (p *plot) svg(all *results) string {
 	var body strings.Builder
 	colour := map[string]string{}
@@ -99,6 +100,6 @@ func text(b *strings.Builder, x, y int, anchor string, size int, s string) {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder returns no errors
 	return b.String()
 }

@@ -123,7 +123,7 @@ func TestConditionsSayWhetherTheMachineWasQuiet(t *testing.T) {
 
 func TestOtherProgramsAreWhatIsNotOurs(t *testing.T) {
 	before := processors{total: 1000, busy: 100, known: true}
-	after := processors{total: 1400, busy: 400, known: true} // 2 s of two processors, 3 s busy
+	after := processors{total: 1400, busy: 400, known: true} // 2 s on two processors, of which 3 s are busy
 	if got := after.othersSince(before, time.Second); got != 50 {
 		t.Error(got)
 	}
@@ -160,7 +160,7 @@ func TestMarkersAreFilled(t *testing.T) {
 	if filled, err := fill(page, all); err != nil || !strings.Contains(filled, want) {
 		t.Errorf("all of a benchmark: %v\n%s", err, filled)
 	}
-	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder of packages
+	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder that contains packages
 	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
 		!strings.Contains(filled, "| what | aim | here |") {
 		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)
@@ -214,7 +214,7 @@ func TestSyntaxErrorsOfResultsAreReported(t *testing.T) {
 	}
 }
 
-// The documents match the file of results, and the tables match the benchmarks.
+// The test checks that the documents match the file of results, and that the tables match the benchmarks.
 func TestDocumentsShowTheResults(t *testing.T) {
 	all := readFile(t, "../results.txt")
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -261,7 +261,7 @@ func TestDocumentsShowTheResults(t *testing.T) {
 	}
 }
 
-// complete reports whether all steps except for docs/scale.md have run.
+// complete reports whether all steps have run, except those of docs/scale.md.
 func complete(all *results) bool {
 	ran := map[string]bool{}
 	for r := range all.runs {
@@ -270,7 +270,7 @@ func complete(all *results) bool {
 	return !slices.ContainsFunc(suite, func(s step) bool { return !s.scale && !ran[s.name] })
 }
 
-// hasRun reports whether there are results of a benchmark's function.
+// hasRun reports whether there are results of a benchmark function.
 func hasRun(all *results, benchmark string) bool {
 	function, _, _ := strings.Cut(benchmark[strings.LastIndexByte(benchmark, '.'):], "/")
 	function = benchmark[:strings.LastIndexByte(benchmark, '.')] + function

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// sample holds the results of all rounds for one figure, sorted.
+// sample contains the results of all rounds for one figure, sorted.
 type sample []float64
 
 func (s sample) median() float64 {
@@ -32,9 +32,9 @@ type run struct {
 
 type results struct {
 	samples map[figure]sample
-	// runs maps completed runs to the processor use of other programs in percent; -1 if unknown.
+	// runs maps completed runs to the processor use of other programs in percent, or -1 if unknown.
 	runs map[run]float64
-	// facts come from the first result: commit, date, machine, go, peers.
+	// facts contains the commit, date, machine, go and peers of the first result.
 	facts map[string]string
 }
 
@@ -63,7 +63,7 @@ func (all *results) add(r *benchfmt.Result) {
 	base, parts := r.Name.Parts()
 	name := path.Base(r.GetConfig("pkg")) + "." + string(base)
 	for _, part := range parts {
-		if part[0] == '/' { // the other kind is the number of processors
+		if part[0] == '/' { // otherwise, it is the number of processors
 			name += string(part)
 		}
 	}

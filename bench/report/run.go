@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// limit stops a step that hangs.
+// limit is the time after which a step that hangs is stopped.
 const limit = 30 * time.Minute
 
 type runner struct {
 	o     *options
 	facts map[string]string
-	// bin is the folder of compiled tests and tendril.
+	// bin is the folder with the compiled tests and tendril.
 	bin string
 }
 
-// runAll runs all rounds. It skips steps already in the file of results, and appends each completed step to it.
+// runAll runs all rounds. It skips the steps that are already in the file of results, and appends each completed
+// step.
 func runAll(o *options, stop <-chan os.Signal) error {
 	facts, err := facts(o.peers)
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started creates the file of results, or returns the runs in an existing file of the same commit.
+// started creates the file of results. If the file exists and has the same commit, it returns the runs in the file.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {
@@ -89,7 +90,7 @@ func started(o *options, commit string) ([]run, error) {
 	return done, nil
 }
 
-// compile builds the tests of each package, and tendril like in a release.
+// compile compiles the tests of each package, and tendril as for a release.
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {
@@ -149,13 +150,13 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil { // keep the results of other parts even if one program failed
+	if err != nil { // one program may have failed, but the results of the others are kept
 		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))
 }
 
-// record appends a step's output with its configuration to the file of results.
+// record appends the output of a step, with its configuration, to the file of results.
 func (r *runner) record(s step, round int, others float64, output []byte) error {
 	var b bytes.Buffer
 	for _, key := range factKeys {

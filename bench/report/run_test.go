@@ -19,10 +19,10 @@ func withSuite(t *testing.T, steps ...step) {
 	t.Cleanup(func() { suite = before })
 }
 
-// runReport runs the command and returns its output.
+// runReport runs the command and returns what it printed.
 func runReport(t *testing.T, args ...string) (printed string, err error) {
 	t.Helper()
-	t.Chdir(".") // the command changes to the module's root
+	t.Chdir(".") // restores the directory afterwards, because the command changes to the module's root
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func needsCheckout(t *testing.T) {
 	}
 }
 
-// After two rounds, a second call has nothing to do, and a third one measures only an additional round. Tables are
-// printed each time.
+// After two rounds, a second call has nothing to do, and a third call only measures an additional round. All of them
+// print the tables.
 func TestReportRunsWhatIsMissing(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,
@@ -55,7 +55,7 @@ func TestReportRunsWhatIsMissing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	for _, c := range []struct {
 		rounds      string
-		quick, once int // runs in the file afterwards
+		quick, once int // number of runs in the file afterwards
 	}{{"2", 2, 1}, {"2", 2, 1}, {"3", 3, 1}} {
 		printed, err := runReport(t, "-rounds", c.rounds, "-o", file, "-peers", t.TempDir())
 		if err != nil || !strings.Contains(printed, "Measured on ") || !strings.Contains(printed, "| part | figure |") {
@@ -142,7 +142,7 @@ func TestPeersAreInstalledOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		peers[0].commands = []string{"false"} // already installed, so this does not run
+		peers[0].commands = []string{"false"} // not run, because the peer is already installed
 	}
 	if got := versionsOf(folder); got != "A 1, B 2" {
 		t.Error(got)

@@ -2,13 +2,13 @@ package main
 
 // step is one run of a compiled test binary.
 type step struct {
-	// name is matched by -only.
+	// name is what -only matches.
 	name string
 	// pkg is the package's folder; bench and benchtime are options of go test.
 	pkg, bench, benchtime string
-	// rounds limits the rounds that include the step; 0 means all. Slow steps run less often.
+	// rounds is the number of rounds that include the step; 0 means all. Slow steps run in fewer rounds.
 	rounds int
-	// depth is the initial number of messages in the deep benchmarks of the store; 0 means their default, 1,000,000.
+	// depth is the initial number of messages in the depth benchmarks of the store; 0 means their default, 1,000,000.
 	// It is appended to the names of figures: "broker.Depth@10000000".
 	depth int
 	// scale marks steps of docs/scale.md, which require -scale.

@@ -15,14 +15,14 @@ type table struct {
 	rows    []row
 }
 
-// row is texts followed by figures.
+// row is a row of a table: texts, followed by figures.
 type row struct {
 	texts []string
 	cells []cell
 }
 
-// cell is a figure and its format, such as "%s µs". scale is a factor; 0 means 1. Without a benchmark, the cell is
-// the format itself.
+// cell is a figure with its format, such as "%s µs". The value is multiplied by scale; 0 means 1. A cell without a
+// benchmark contains the format itself.
 type cell struct {
 	benchmark, unit, format string
 	scale                   float64
@@ -44,7 +44,7 @@ func (t *table) markdown(all *results) string {
 	return b.String()
 }
 
-// everything returns a table of all results of a benchmark: a row per part, a column per unit.
+// everything returns a table of all results of a benchmark, with a row per part and a column per unit.
 func everything(all *results, benchmark string) (t table, ok bool) {
 	parts, units := map[string]bool{}, map[string]bool{}
 	for f := range all.samples {
@@ -89,7 +89,7 @@ func (c *cell) sample(all *results) (scaled sample) {
 	return scaled
 }
 
-// number formats a value with three significant digits, or from 1,000 on as an integer with commas.
+// number formats a value with three significant digits or, from 1,000 on, as an integer with commas.
 func number(v float64) string {
 	if math.Abs(v) < 999.5 {
 		text := strconv.FormatFloat(v, 'g', 3, 64)

@@ -12,7 +12,7 @@ var settings = []setting{
 	{"c=10/api=10ms/think=0s", "10, 10 ms, 0"},
 }
 
-// program is a program's name in benchmarks and in the documents.
+// program contains a program's name in benchmarks and its name in the documents.
 type program struct{ benchmark, label string }
 
 // daemons receive messages and post them; servers implement the SQS protocol.
@@ -104,7 +104,8 @@ func canned(label, benchmark string) row {
 		{"sqsapi." + benchmark, "%canned-cpu", "%s %%", 0}}}
 }
 
-// daemonTable shows all figures of tendril: a row per setting, and for the embedded queue.
+// daemonTable returns the table with all figures of tendril. It has a row per setting, and rows for the embedded
+// queue.
 func daemonTable() table {
 	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
 		"CPU per message", "calls per message", "peak memory"}}
@@ -122,7 +123,7 @@ func daemonTable() table {
 	return t
 }
 
-// daemonsTable compares one figure: a row per daemon, a column per setting.
+// daemonsTable returns a table that compares one figure. It has a row per daemon and a column per setting.
 func daemonsTable(name, unit, format string) table {
 	t := table{name: name, columns: []string{"connections, API, app"}}
 	for _, s := range settings {
@@ -174,7 +175,7 @@ func tenantsTable() table {
 	return t
 }
 
-// plots lists the files in docs/images.
+// plots are the files in docs/images.
 var plots = []plot{
 	daemonsPlot("daemons-share",
 		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),

@@ -99,7 +99,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 			continue
 		}
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
-			err = fmt.Errorf("%w: %w", late, err) // after the deadline, reading the body may report only that the connection is closed
+			err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may be only "closed"
 		}
 		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}

@@ -79,7 +79,8 @@ func (m *Member) Run(ctx context.Context) {
 }
 
 // backoff returns a random wait that grows with the number of consecutive failures, so that a thousand instances that
-// start at the same time do not contend indefinitely. It logs the first failure that is not a conflict.
+// start at the same time do not contend indefinitely. It logs the first of several consecutive failures, unless that
+// is a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)

@@ -13,11 +13,11 @@ import (
 var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lostAttributes lists attributes that contain accounts, keys or addresses.
+// lostAttributes lists the attributes that cannot be copied, because they contain accounts, keys or addresses.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes for a queue's copy, without the redrive policy, and the names of those that
-// cannot be copied.
+// Attributes returns the attributes with which to create a queue's copy, without the redrive policy, and the names of
+// those that cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
 	for _, name := range copiedAttributes {
@@ -26,7 +26,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 		}
 	}
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize") // not every server supports the size of SQS
+		delete(create, "MaximumMessageSize") // not every server supports SQS's value
 	}
 	for _, name := range lostAttributes {
 		if source[name] != "" {
@@ -42,7 +42,7 @@ func RedrivePolicy(arn string, maxReceives int) string {
 	return string(policy)
 }
 
-// Differing returns the names of attributes that differ from wanted.
+// Differing returns the names of the attributes whose values differ from the wanted ones.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

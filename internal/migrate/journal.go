@@ -15,27 +15,27 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// Journal records on disk which messages were sent, as lines of JSON. An incomplete last line is ignored. It is safe
-// for concurrent use.
+// Journal records on disk which messages were sent, as lines of JSON. An incomplete last line is ignored. Journal is
+// safe for concurrent use.
 type Journal struct {
 	path string
 
 	mu       sync.Mutex
-	synced   sync.Cond // with mu; syncedTo has increased or err is set
+	synced   sync.Cond // signaled when syncedTo increases or err is set
 	file     *os.File
-	written  int64 // records
+	written  int64 // number of records
 	syncedTo int64
 	syncing  bool
-	err      error // first failed write or fsync; the file is unreliable afterwards
+	err      error // first failed write or fsync, after which the file is unreliable
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // start of the first call
+	intended map[key]time.Time // time of the first send of each message with an unknown outcome
 	resent   int
 	deleted  int
 }
 
-// key is a hash of a message ID. A queue may contain millions of messages.
+// key is the hash of a message ID. Hashes save memory, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -52,14 +52,14 @@ type header struct {
 
 type record struct {
 	Begin  *header  `json:"begin,omitempty"`
-	At     int64    `json:"at,omitempty"` // Unix milliseconds
+	At     int64    `json:"at,omitempty"` // in Unix milliseconds
 	Send   []string `json:"send,omitempty"`
 	Accept []string `json:"accept,omitempty"`
 	Forget []string `json:"forget,omitempty"`
-	Gone   int      `json:"gone,omitempty"` // number deleted at the source
+	Gone   int      `json:"gone,omitempty"` // number of messages deleted at the source
 }
 
-// OpenJournal opens or creates a journal. It returns an error if the file belongs to another migration.
+// OpenJournal opens or creates a journal. If the file belongs to another migration, it returns an error.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load removes an incomplete last record.
+// load reads the journal and removes an incomplete last record.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -123,7 +123,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend keeps the time of the first call.
+// intend records a message as about to be sent. It keeps the time of the first call.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -132,10 +132,10 @@ func (j *Journal) intend(k key, at time.Time) {
 	}
 }
 
-// Begun reports whether a run has started.
+// Begun reports whether an earlier or the current run has started.
 func (j *Journal) Begun() bool { return j.begun }
 
-// Begin records both queues' message counts before the first run.
+// Begin records the message counts of both queues before the first run.
 func (j *Journal) Begin(source, destination int) error {
 	j.header.Source, j.header.Destination = source, destination
 	if err := j.write(record{Begin: &j.header}, true); err != nil {
@@ -151,7 +151,7 @@ func (j *Journal) SourceBefore() int { return j.header.Source }
 // DestinationBefore returns the destination's message count before the first run.
 func (j *Journal) DestinationBefore() int { return j.header.Destination }
 
-// Intend records that messages are about to be sent. Unless durable, a power failure may lose the record.
+// Intend records that messages are about to be sent. Unless durable is set, a power failure may lose the record.
 func (j *Journal) Intend(ids []string, durable bool) error {
 	now := time.Now()
 	j.mu.Lock()
@@ -182,7 +182,7 @@ func (j *Journal) forget(ids ...string) {
 		delete(j.intended, keyOf(id))
 	}
 	j.mu.Unlock()
-	_ = j.write(record{Forget: ids}, false) // otherwise the messages count as uncertain
+	_ = j.write(record{Forget: ids}, false) // if this fails, the messages count as uncertain
 }
 
 func (j *Journal) recordDeleted(n int) error {
@@ -199,7 +199,7 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt returns the start of the first call with a message of unknown outcome, or zero.
+// intendedAt returns when a message whose outcome is unknown was first sent, or the zero time.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -262,8 +262,8 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// Close closes the file and keeps it for the next run.
+// Close closes the file, which remains for the next run.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// Remove deletes the file after the migration.
+// Remove closes and deletes the file. It is called after the migration.
 func (j *Journal) Remove() error { return errors.Join(j.file.Close(), os.Remove(j.path)) }

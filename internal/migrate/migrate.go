@@ -13,12 +13,12 @@ import (
 // Item is a message at the source.
 type Item struct {
 	ID string
-	// without delay and deduplication ID
+	// Message has no delay and no deduplication ID.
 	Message queue.Outgoing
-	// for delayed and in-flight messages
+	// VisibleAt is set for delayed and in-flight messages.
 	VisibleAt time.Time
 	InFlight  bool
-	Receipt   string // receipt handle
+	Receipt   string
 }
 
 // Count is the number of messages in a queue by state.
@@ -33,12 +33,12 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end. Messages not deleted are returned again after Rewind or some
-	// time.
+	// Take returns about n messages, or none at the end of the queue. Messages that are not deleted are returned
+	// again after Rewind or some time.
 	Take(ctx context.Context, n int) ([]Item, error)
-	// Rewind makes Take start again with the oldest message.
+	// Rewind makes the next Take start with the oldest message.
 	Rewind()
-	// Delete returns nil or one error per message.
+	// Delete returns nil if all deletes succeeded, otherwise one error per message.
 	Delete(ctx context.Context, items []Item) []error
 	Count(ctx context.Context) (Count, error)
 }
@@ -52,38 +52,39 @@ type Destination interface {
 // Options configure [Run].
 type Options struct {
 	FIFO bool
-	// SourceExact and DestinationExact report whether a queue's counts are exact and current.
+	// SourceExact and DestinationExact report whether the counts of each queue are exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays reduces longer delays to MaxDelay. Otherwise such messages stay at the source.
+	// CutDelays shortens delays that exceed MaxDelay to MaxDelay. If it is false, such messages stay at the source.
 	CutDelays bool
-	// Destination's longest delay; 0 means no limit.
+	// MaxDelay is the destination's maximum delay; 0 means no limit.
 	MaxDelay time.Duration
-	// How long to wait for messages in flight or delayed at the source.
+	// Wait is how long to wait for messages that are in flight or delayed at the source.
 	Wait time.Duration
-	// For messages with an unknown outcome on a FIFO queue.
+	// Uncertain applies to messages on a FIFO queue whose outcome is unknown.
 	Uncertain Decision
-	// Concurrent calls to a standard queue.
+	// Concurrency is the number of concurrent calls to a standard queue.
 	Concurrency int
-	// Progress receives the number of messages sent in all runs; may be nil.
+	// Progress is called with the number of messages sent in all runs. It may be nil.
 	Progress func(sent, total int)
-	// Waiting receives the messages being waited for; may be nil.
+	// Waiting is called with the counts of the messages that Run waits for. It may be nil.
 	Waiting func(Count)
 }
 
-// Decision determines whether messages with an unknown outcome on a FIFO queue are sent again.
+// Decision determines whether messages on a FIFO queue whose outcome is unknown are sent again.
 type Decision string
 
-// If undecided, Run returns [ErrUncertain].
+// The decisions. With Undecided, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
 	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a send was not acknowledged within the deduplication interval.
+// ErrUncertain means that a message may have been sent, but the deduplication interval has passed without an
+// acknowledgement.
 var ErrUncertain = errors.New("may have been sent before")
 
-// The deduplication interval (5 minutes) minus a margin for clocks and calls.
+// dedupWindow is the deduplication interval (5 minutes) minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
 type run struct {
@@ -93,18 +94,19 @@ type run struct {
 	journal *Journal
 	result  *Result
 	began   time.Time
-	gaveUp  bool // messages are left that were waited for
-	// outcome of earlier runs' uncertain messages; nil if unknown
+	gaveUp  bool // messages are left although the run waited for them
+	// settled is whether the destination has accepted the uncertain messages of earlier runs; nil if unknown.
 	settled *bool
 
 	mu      sync.Mutex
 	skipped map[string]Reason // by ID
-	// groups of a FIFO queue with a rejected message, and with a message in flight
+	// blocked contains the groups of a FIFO queue that have a rejected message, and waiting those that have a message
+	// in flight.
 	blocked, waiting map[string]bool
 }
 
-// Run moves all messages from the source. It returns when only skipped messages are left, when no message was
-// received for Options.Wait, on a permanent error, or when ctx ends. The result is valid even with an error.
+// Run moves all messages from the source. It returns when only skipped messages are left, when it received no message
+// for Options.Wait, after a permanent error, or when ctx ends. The result is valid even if there is an error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
 	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
@@ -159,7 +161,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("counting the source: %w", err)
 		}
-		// An approximate count must be confirmed.
+		// An approximate count needs confirmation.
 		empty++
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
@@ -180,7 +182,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move returns false if no message left the source.
+// move reports whether any of the messages left the source.
 func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	var fresh, gone []Item
 	for _, it := range items {
@@ -203,7 +205,7 @@ func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	return len(gone)+len(fresh) > 0, err
 }
 
-// stays reports whether a message stays, permanently or until the next Rewind.
+// stays reports whether a message stays at the source, permanently or until the next Rewind.
 func (r *run) stays(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -229,7 +231,7 @@ func (r *run) skip(it *Item, why Reason) {
 	r.skipped[it.ID] = why
 }
 
-// sendAtOnce sends concurrently.
+// sendAtOnce sends the messages in concurrent calls.
 func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var group sync.WaitGroup
 	var errs []error
@@ -250,7 +252,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// sendInOrder sends at most one message per group at a time.
+// sendInOrder sends the messages of each group one at a time.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -260,7 +262,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
 			case groups[group] || len(round) == perCall || size(round)+it.Message.Size() > maxBytes && len(round) > 0:
-				groups[group] = true // the group's later messages wait, too
+				groups[group] = true // the later messages of the group also have to wait
 				rest = append(rest, it)
 			default:
 				groups[group] = true
@@ -277,7 +279,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// maximum total size of a batch
+// maxBytes is the maximum total size of a batch.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {
@@ -287,7 +289,7 @@ func size(items []Item) (n int) {
 	return n
 }
 
-// fitting returns the number of messages, at least one, that fit into one call.
+// fitting returns how many messages fit into one call, at least one.
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
@@ -299,7 +301,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// remove deletes accepted messages. If a delete fails, the message is received again and found in the journal.
+// remove deletes accepted messages. If a delete fails, the message is received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -6,39 +6,41 @@ import (
 	"time"
 )
 
-// Reason is why a message stays at the source.
+// Reason is the reason why a message stays at the source.
 type Reason string
 
-// Reasons to leave a message at the source.
+// The reasons why a message stays at the source.
 const (
-	Refused  Reason = "refused"   // by the destination
-	Behind   Reason = "behind"    // a rejected message of its group
-	DueLater Reason = "due_later" // than the destination's longest delay
+	Refused  Reason = "refused"   // the destination rejects it
+	Behind   Reason = "behind"    // an earlier message of its group was rejected
+	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
 
-// Result is the result of a migration over all runs.
+// Result is the outcome of a migration over all runs.
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// Message counts before the first run, received meanwhile, and left after the last run.
+	// SourceCount is the message count before the first run, Arrived the number of messages received since, and Left
+	// the count after the last run.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Accepted messages, and those of them deleted at the source.
+	// Sent is the number of accepted messages, and Deleted the number of those that are deleted at the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Repeated sends with an unknown earlier outcome: possible duplicates on a standard queue.
+	// Resent is the number of messages sent again because the outcome was unknown. On a standard queue, these may be
+	// duplicates.
 	Resent int `json:"resent"`
-	// Messages that stay at the source.
+	// Skipped is the number of messages that stay at the source.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// Messages visible earlier than at the source.
+	// DelaysCut is the number of messages that become visible earlier than at the source.
 	DelaysCut int `json:"delays_cut,omitempty"`
-	// Message count before the first run.
+	// DestinationBefore is the message count before the first run.
 	DestinationBefore int      `json:"destination_before"`
 	DestinationCount  int      `json:"destination_count"`
 	Problems          []string `json:"problems,omitempty"`
-	// The first few rejected messages.
+	// Refusals describes the first few rejected messages.
 	Refusals []string `json:"refusals,omitempty"`
 }
 
@@ -53,7 +55,7 @@ func (r *Result) refused(id string, why error) {
 // Balanced reports whether the counts agree.
 func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
 
-// Lines describes the result: messages left at the source, possible duplicates, and problems.
+// Lines describes the result: messages that stay at the source, possible duplicates, and problems.
 func (r *Result) Lines() (lines []string) {
 	line := func(n int, what string) {
 		if n > 0 {
@@ -79,10 +81,10 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime is the time to wait for approximate counts. In Amazon SQS they are correct after about a minute.
+// settleTime is how long to wait until approximate counts are correct. Amazon SQS needs about a minute.
 const settleTime = 90 * time.Second
 
-// finish counts both queues. If settle is set, it waits for approximate counts to agree.
+// finish counts the messages in both queues. If settle is set, it waits until approximate counts agree.
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
 		source, err := r.from.Count(ctx)
@@ -125,7 +127,7 @@ func (r *Result) Reconcile(uncertain int) {
 	r.Problems = nil
 	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }
 	if r.Left <= r.Skipped {
-		r.Deleted = r.Sent // a kill may have interrupted a delete
+		r.Deleted = r.Sent // a process that was killed may have deleted more than it recorded
 	}
 
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)

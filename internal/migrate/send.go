@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// after temporary errors
+// retries is the number of retries after temporary errors.
 const retries = 6
 
-// sendBatch sends messages that fit into one call, and deletes those accepted.
+// sendBatch sends messages that fit into one call, and deletes the accepted ones.
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.settleUncertain(ctx, items)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return err
 		}
 		if r.options.FIFO {
-			// The call may have taken longer than the deduplication interval.
+			// By now, the deduplication interval may have passed.
 			if again, err = r.settleUncertain(ctx, again); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt returns the messages to send again.
+// attempt sends messages once. It returns the messages to send again, and why.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -63,7 +63,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	sent, err := r.to.Send(ctx, out)
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
-		// The destination has another limit.
+		// The destination has a lower limit.
 		r.journal.forget(ids...)
 		for half := range slices.Chunk(items, (len(items)+1)/2) {
 			more, cause2, err := r.attempt(ctx, half)
@@ -98,7 +98,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// refuse leaves a rejected message, and on a FIFO queue the rest of its group, at the source.
+// refuse leaves a rejected message at the source. On a FIFO queue, the rest of its group stays, too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	// Recorded even if the run is about to stop.
+	// This is recorded even if the run is about to stop.
 	if err := r.journal.Accept(ids); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
-		// The original ID would deduplicate messages that were sent more than five minutes apart.
+		// The original ID would deduplicate messages that were originally sent more than five minutes apart.
 		out.DedupID = "migrate-" + it.ID
 		return out
 	}
@@ -151,12 +151,12 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	}
 
 	wait = (wait + time.Second - 1).Truncate(time.Second)
-	out.Delay = &wait // even 0, because the destination may have a default delay
+	out.Delay = &wait // set even if 0, because the destination may have a default delay
 	return out
 }
 
-// settleUncertain determines the outcome of messages sent longer ago than the deduplication interval. It returns the
-// messages to send.
+// settleUncertain determines the outcome of messages whose deduplication interval has passed since they were sent. It
+// returns the messages that still have to be sent.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -188,8 +188,9 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// uncertainAccepted reports whether the destination accepted the uncertain messages, all or none. The result for
-// earlier runs is kept, because it applies to all their messages and counts change with each send.
+// uncertainAccepted reports whether the destination accepted the uncertain messages, which is the same for all of
+// them. The result for earlier runs is kept, because it applies to all of their messages and the count changes with
+// each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
@@ -201,7 +202,8 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return there, err
 }
 
-// decide uses the decision in the options or a reliable count of the destination, which must not be used otherwise.
+// decide applies the decision in the options, or compares the destination's count if that is reliable. Nothing else
+// may use the destination meanwhile.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
@@ -228,7 +230,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-// refusal reports whether a destination will never accept a message.
+// refusal reports whether the error means that a destination will never accept the message.
 func refusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// core is a package, or some of its files, to mutate.
+// core is a package to mutate, or some of its files.
 type core struct {
-	pkg   string   // folder relative to the root
-	files []string // names without .go; empty means all
+	pkg   string   // folder, relative to the root of the repository
+	files []string // file names without .go; empty means all files
 	skip  string   // regular expression of tests to skip
 }
 
-// cores decide about messages, tasks and instances.
+// cores are the packages that decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},
@@ -23,8 +23,8 @@ var cores = []core{
 	{pkg: "internal/autoscale", skip: "^TestSimulation$"},
 	{pkg: "internal/app", files: []string{"detector"}},
 	{pkg: "internal/cron/periodic"},
-	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // outcome of messages, order, back-off
-	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send includes deduplication
+	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // outcomes, order, back-off
+	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send.go contains the deduplication
 		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow disk tests
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_event", "lambda_outcome",
 		"lambda_reply", "batch", "syntax", "refusal"}},

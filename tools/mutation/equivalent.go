@@ -7,7 +7,7 @@ type equivalent struct {
 	reason string
 }
 
-// equivalents are excluded from the figures. Add one only if the code cannot be written without it.
+// equivalents are excluded from the figures. Add an entry only if the code cannot be written in a way that avoids it.
 var equivalents = []equivalent{
 	{"internal/delivery/webhook", "webhook.go", place{"Signer.AppendHeaders", "boundary", "cap(w.content) > largestKept"},
 		"whether a buffer of exactly this size is kept shows in memory alone"},

@@ -13,15 +13,15 @@ import (
 )
 
 type mutant struct {
-	id   int    // from 1 in each package
+	id   int    // counted from 1 in each package
 	file string // base name
 	line int
 	place
 }
 
-// place identifies a mutant independently of its line, which may change.
+// place identifies a mutant regardless of its line, which may change.
 type place struct {
-	function string // or method, as Type.Method; "" in a package variable
+	function string // function, or method as Type.Method; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
 	source   string
 }
@@ -36,7 +36,7 @@ type source struct {
 	edits   []edit
 }
 
-// program is the package of a core with all its mutants.
+// program is the package of a core, with all its mutants.
 type program struct {
 	pkg     *packages.Package
 	dir     string
@@ -105,11 +105,11 @@ func functionName(decl *ast.FuncDecl) string {
 		return decl.Name.Name
 	}
 	receiver := strings.TrimPrefix(types.ExprString(decl.Recv.List[0].Type), "*")
-	name, _, _ := strings.Cut(receiver, "[") // of type parameters
+	name, _, _ := strings.Cut(receiver, "[") // removes type parameters
 	return name + "." + decl.Name.Name
 }
 
-// visit adds the mutants of a node. It skips places that require a constant.
+// visit adds the mutants of a node. It skips nodes that must be constant.
 func (f *finder) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.GenDecl:

@@ -68,7 +68,8 @@ func TestSlow(t *testing.T) {
 }
 `
 
-// Includes mutants of every kind: detected, undetected and unexecuted. Strings and constants have none.
+// The sample has mutants of every kind, which are detected, undetected or unexecuted. Strings and constants have
+// none.
 func TestMutantsOfASample(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -154,7 +155,7 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// Functions are found by name and changed only while their change is selected, including functions with named
+// Functions are found by name, and changed only while their change is selected. That includes functions with named
 // results, with labels and without results.
 func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 	t.Parallel()

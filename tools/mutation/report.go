@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits of every core, in percent.
+// The limits that apply to every core, in percent.
 const (
 	minEfficacy    = 95
 	maxUnexecuted  = 5
@@ -25,7 +25,7 @@ type result struct {
 	ignored  int
 	failing  []string
 	took     time.Duration
-	unused   []equivalent // entries of the list that match no surviving mutant
+	unused   []equivalent // entries of equivalents that match no surviving mutant
 }
 
 func (c core) result(mutants []mutant, outcomes []outcome) result {
@@ -69,7 +69,7 @@ func (r result) unexecuted() float64 {
 	return share(r.counts[unexecuted], r.executed()+r.counts[unexecuted])
 }
 
-// share returns a percentage; 100 if whole is 0.
+// share returns part as a percentage of whole, or 100 if whole is 0.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return percent
@@ -98,7 +98,7 @@ func (r result) failures() []string {
 	return lines
 }
 
-// write prints surviving and unexecuted mutants, then the table.
+// write prints the surviving and unexecuted mutants, and then the table.
 func write(w io.Writer, results []result) (failed bool) {
 	for _, r := range results {
 		for _, m := range r.survived {

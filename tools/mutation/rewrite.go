@@ -20,18 +20,18 @@ import (
 //go:embed switch.go.txt
 var switchSource string
 
-// edit replaces length bytes at the offset.
+// edit replaces length bytes at an offset.
 type edit struct {
 	offset, length int
 	text           string
-	closes         bool // follows an expression: inner ones first
+	closes         bool // follows an expression; those of inner expressions come first
 }
 
-// ordered maps comparisons with a boundary to functions.
+// ordered maps the comparison operators that have a boundary to functions.
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
 	token.GTR: "mutantGreater", token.GEQ: "mutantGreaterEqual"}
 
-// arithmetic maps operators on numbers to functions.
+// arithmetic maps the arithmetic operators to functions.
 var arithmetic = map[token.Token]string{token.ADD: "mutantAdd", token.SUB: "mutantSubtract",
 	token.MUL: "mutantMultiply", token.QUO: "mutantDivide", token.REM: "mutantRemainder"}
 
@@ -59,7 +59,7 @@ func (f *finder) negative(e *ast.UnaryExpr) {
 	f.after(e.End(), ")")
 }
 
-// increment generates a call, because the statement may be in the head of a loop.
+// increment converts an increment to a function call, because the statement may be in the header of a loop.
 func (f *finder) increment(s *ast.IncDecStmt) {
 	other := "--"
 	if s.Tok == token.DEC {
@@ -78,7 +78,7 @@ func (f *finder) call(e *ast.BinaryExpr, function string) {
 	f.after(e.End(), ")")
 }
 
-// explicit returns a type argument if it cannot be inferred because all operands are untyped constants.
+// explicit returns the type argument of a call, if it cannot be inferred because all operands are untyped constants.
 func (f *finder) explicit(result types.TypeAndValue, operands ...ast.Expr) string {
 	for _, operand := range operands {
 		if f.program.pkg.TypesInfo.Types[operand].Value == nil {
@@ -109,7 +109,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// rewritten returns the file with its edits, which were added outer expressions first.
+// rewritten returns the file with its edits. The edits of outer expressions were added first.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit
@@ -143,7 +143,7 @@ func (s source) rewritten() []byte {
 	return out.Bytes()
 }
 
-// overlay writes the rewritten package into dir and returns an overlay file for go build.
+// overlay writes the rewritten package to dir and returns an overlay file for go build.
 func (p *program) overlay(dir string) (string, error) {
 	replace := map[string]string{}
 	write := func(path string, content []byte) error {

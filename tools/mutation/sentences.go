@@ -21,22 +21,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sentencesFile contains a code change for each row of docs/specification.md.
+// sentencesFile is the file with a code change for each row of docs/specification.md.
 const sentencesFile = "docs/specification.yaml"
 
 // sentence is a code change that breaks a row of docs/specification.md, and the test that must detect it.
 type sentence struct {
 	Row    string `yaml:"row"`
-	Change string `yaml:"change"` // the changed behaviour, as shown in the row
+	Change string `yaml:"change"` // description of the changed behavior in the row
 	In     string `yaml:"in"`     // package.Function or package.Type.Method
-	Find   string `yaml:"find"`   // occurs once in its body; all white space is equivalent
+	Find   string `yaml:"find"`   // must occur once in the body; all white space is equivalent
 	Put    string `yaml:"put"`
-	Test   string `yaml:"test"` // package.TestName, with /subtest
+	Test   string `yaml:"test"` // package.TestName, optionally with /subtest
 
-	id int // from 1
+	id int // counted from 1
 }
 
-// readSentences returns the changes in file order.
+// readSentences returns the changes in the order of the file.
 func readSentences(root string) ([]*sentence, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(sentencesFile)))
 	if err != nil {
@@ -55,7 +55,7 @@ func readSentences(root string) ([]*sentence, error) {
 	return all, nil
 }
 
-// goFile is a source file of the module that is built on this system.
+// goFile is a source file of the module that is part of the build on this system.
 type goFile struct {
 	path    string
 	pkg     string
@@ -102,7 +102,7 @@ func module(root string) ([]*goFile, error) {
 	return files, err
 }
 
-// apply adds a changed copy of the function's body, which is used while the mutant is on.
+// apply adds a changed copy of the function's body, which runs while the mutant is selected.
 func (s *sentence) apply(files []*goFile) error {
 	var at *goFile
 	var in *ast.FuncDecl
@@ -137,7 +137,7 @@ func (s *sentence) apply(files []*goFile) error {
 	return nil
 }
 
-// pattern matches the text to find, regardless of line breaks.
+// pattern matches the text to find, whatever its line breaks are.
 func (s *sentence) pattern() *regexp.Regexp {
 	var words []string
 	for _, word := range strings.Fields(s.Find) {
@@ -148,7 +148,8 @@ func (s *sentence) pattern() *regexp.Regexp {
 
 func (f *goFile) offset(pos token.Pos) int { return f.fset.Position(pos).Offset }
 
-// branch returns code that runs the changed body as a nested function, because of its labels and named results.
+// branch returns code that runs the changed body. The body is a nested function, because it may contain labels and
+// named results.
 func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	if results == nil {
 		return fmt.Sprintf("\nif mutantOn(%d) {\nfunc() {%s\n}()\nreturn\n}\n", id, body)
@@ -157,7 +158,7 @@ func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	return fmt.Sprintf("\nif mutantOn(%d) {\nreturn func() %s {%s\n}()\n}\n", id, list, body)
 }
 
-// overlaySentences writes the changed files and returns an overlay file for go build.
+// overlaySentences writes the changed files to dir and returns an overlay file for go build.
 func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	replace, switched := map[string]string{}, map[string]bool{}
 	write := func(path string, content []byte) error {
@@ -188,7 +189,7 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// prepare reads the changes of the named rows, or of all, and applies them.
+// prepare reads and applies the changes of the named rows, or of all rows if there are none.
 func prepare(root string, rows []string) (sentences []*sentence, files []*goFile, err error) {
 	sentences, err = readSentences(root)
 	if err != nil {
@@ -210,7 +211,7 @@ func prepare(root string, rows []string) (sentences []*sentence, files []*goFile
 	return sentences, files, errors.Join(problems...)
 }
 
-// testName is a test with its package and optional subtest.
+// testName is the name of a test, with its package and an optional subtest.
 type testName struct{ folder, name, sub string }
 
 func (n testName) whole() testName { return testName{folder: n.folder, name: n.name} }
@@ -220,7 +221,7 @@ func (s *sentence) testName() testName {
 	return testName{folder: s.Test[:strings.LastIndexByte(s.Test, '.')], name: test, sub: sub}
 }
 
-// pattern returns the regular expression for -test.run.
+// pattern returns the regular expression for -test.run that selects the test.
 func (n testName) pattern() string {
 	levels := []string{n.name}
 	if n.sub != "" {

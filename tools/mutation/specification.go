@@ -29,7 +29,7 @@ type judgement struct {
 	took    time.Duration
 }
 
-// trySpecification breaks the sentences of the named rows, or all, and reports the results of their tests.
+// trySpecification breaks the sentences of the named rows, or of all rows, and reports whether their tests detect it.
 func trySpecification(ctx context.Context, root string, rows []string, w io.Writer) error {
 	began := time.Now()
 	sentences, files, err := prepare(root, rows)
@@ -76,7 +76,7 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	return nil
 }
 
-// judgeAll tests the sentences, several at a time because their tests mostly wait.
+// judgeAll tests the sentences concurrently, because their tests spend most of their time waiting.
 func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
 	judged := make([]judgement, len(sentences))
 	unchanged := t.unchanged(ctx, sentences)
@@ -84,7 +84,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 		s := sentences[i]
 		start := time.Now()
 		before := unchanged[s.testName().whole()]
-		if before.outcome == killed { // because of its own row or a different one?
+		if before.outcome == killed { // another subtest may have failed, so run only this one
 			before = t.timed(ctx, s.testName())
 		}
 		if before.outcome == survived {
@@ -99,7 +99,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 	return judged
 }
 
-// unchanged runs each test without a change. Tests that fail or are skipped cannot judge a change.
+// unchanged runs each test without a change. A test that fails or is skipped cannot judge a change.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName
@@ -126,7 +126,7 @@ func (t *trial) timed(ctx context.Context, name testName) judgement {
 	return result
 }
 
-// each calls do n times, with two calls per processor at a time.
+// each calls do n times, with two concurrent calls per processor.
 func each(n int, do func(i int)) {
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
@@ -140,7 +140,7 @@ func each(n int, do func(i int)) {
 	all.Wait()
 }
 
-// run executes a test with one change, or none for 0. All its processes have exited when it returns.
+// run runs a test with one change, or with none if id is 0. All processes of the test have exited when it returns.
 func (t *trial) run(ctx context.Context, id int, name testName, limit time.Duration) judgement {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -168,7 +168,7 @@ func (t *trial) run(ctx context.Context, id int, name testName, limit time.Durat
 	return judgement{outcome: survived}
 }
 
-// report prints a line per undetected sentence, and a summary.
+// report prints a line per undetected sentence, and then a summary.
 func report(w io.Writer, sentences []*sentence, judged []judgement, took time.Duration) error {
 	counts := map[outcome]int{}
 	table := tabwriter.NewWriter(w, 0, 0, tableCellSpace, ' ', 0)

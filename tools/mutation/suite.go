@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// limits group the tests of a mutant into few processes: those below each limit run together, the others one by one.
+// limits determine how the tests of a mutant are grouped into a few processes. Tests that take less than a limit
+// share a process. All others get their own.
 var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 
 type suite struct {
@@ -28,7 +29,7 @@ type suite struct {
 	failing []string
 }
 
-// test is a test function with the mutants it executes.
+// test is a test function, with the mutants that it executes.
 type test struct {
 	name     string
 	time     time.Duration
@@ -44,7 +45,7 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// build compiles the tests with all mutants, and runs each to record the mutants it executes.
+// build compiles the tests with all mutants. It runs each test once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -60,7 +61,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses { // the same cases each time, without shrinking or writing failure files
+	if uses { // uses the same cases each time, without shrinking and without writing failure files
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -83,7 +84,7 @@ func usesRapid(dir string) (bool, error) {
 	return false, nil
 }
 
-// record runs each test without a mutant. Failing tests cannot judge mutants; they are excluded and reported.
+// record runs each test without a mutant. Failing tests cannot judge mutants, so they are excluded and reported.
 func (s *suite) record(ctx context.Context, dir string, c core) error {
 	list, err := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *suite) record(ctx context.Context, dir string, c core) error {
 	return nil
 }
 
-// judge runs the tests that execute the mutant until one fails.
+// judge runs the tests that execute the mutant until one of them fails.
 func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 	result := unexecuted
 	for _, group := range groups(s.tests, m.id) {
@@ -132,7 +133,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 		}
 		var err error
 		result, err = s.run(ctx, m.id, "", allowed(total), names...)
-		if result == timedOut { // may also be due to other load
+		if result == timedOut { // the cause may also be other load on the machine
 			result, err = s.run(ctx, m.id, "", patience*allowed(total), names...)
 		}
 		if result != survived || err != nil {
@@ -142,7 +143,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 	return result, nil
 }
 
-// groups returns the tests that execute a mutant, grouped by process.
+// groups returns the tests that execute a mutant, grouped into processes.
 func groups(tests []test, id int) [][]test {
 	quick := make([][]test, len(limits))
 	var slow [][]test
@@ -159,13 +160,13 @@ func groups(tests []test, id int) [][]test {
 	return append(slices.DeleteFunc(quick, func(g []test) bool { return len(g) == 0 }), slow...)
 }
 
-// patience is the factor for repeating a test that timed out.
+// patience is the factor by which the limit increases when a test that timed out is repeated.
 const patience = 6
 
-// allowed returns the time limit of tests that normally take t.
+// allowed returns the time limit for tests that normally take t.
 func allowed(t time.Duration) time.Duration { return 5*time.Second + 4*t }
 
-// run executes tests with one mutant. All their processes have exited when it returns.
+// run runs tests with one mutant. All their processes have exited when it returns.
 func (s *suite) run(ctx context.Context, id int, record string, limit time.Duration, names ...string) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -183,7 +184,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut, nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // left behind by a panicking test
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // kills processes that a panicking test left behind
 		return killed, nil
 	}
 	return "", err

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// tagged matches the tag of a release.
+// tagged matches release tags.
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
 
-// versionOf returns the version in the tag of root's commit, and the commit's time. A snapshot needs no tag; its
+// versionOf returns the version in the tag of root's commit, and the time of the commit. A snapshot needs no tag; its
 // version contains the commit.
 func versionOf(ctx context.Context, root string, snapshot bool) (version string, at time.Time, err error) {
 	seconds, err := output(ctx, root, nil, "git", "log", "-1", "--format=%ct %h")
@@ -61,8 +61,8 @@ func (r *release) build(ctx context.Context) error {
 			continue
 		}
 		path := filepath.Join(r.work, t.String(), "tendril")
-		// Without cgo the binary is static. Paths, build ID and VCS state would differ between machines. Processor
-		// levels may be set on this machine, so override them.
+		// Without cgo, the binary is static. Paths, the build ID and the VCS state would differ between machines. The
+		// processor levels are set because this machine may have other defaults.
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch, "GOAMD64=v1", "GOARM64=v8.0",
 			"GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOWORK=off"}
 		if _, err := output(ctx, r.root, environment, "go", "build", "-trimpath", "-buildvcs=false",
@@ -94,7 +94,8 @@ func (r *release) writeExtras(ctx context.Context) error {
 	return err
 }
 
-// output runs a command in a folder with additional variables, and returns its output without the last line break.
+// output runs a command in a folder with additional environment variables. It returns the command's output without
+// the last line break.
 func output(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// The user is a number so that runAsNonRoot can check it.
+// nobody is a number and not a name, so that Kubernetes can check runAsNonRoot.
 const nobody = 65532
 
-// writeImage writes an OCI layout with an image per Linux target as one tar file, which docker load, podman load and
-// registry tools can read.
+// writeImage writes an OCI layout with an image per Linux target. The layout is a single tar file, which docker load,
+// podman load and registry tools can read.
 func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil
@@ -71,13 +71,13 @@ func (r *release) packLayout(folder string) error {
 	return os.WriteFile(filepath.Join(r.out, "tendril_"+r.version+"_oci.tar"), archive.Bytes(), 0o644)
 }
 
-// image returns the image of a Linux target: a single layer equivalent to deploy/docker/Dockerfile.
+// image returns the image of a Linux target. It has a single layer, which is equivalent to deploy/docker/Dockerfile.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary[t])
 	if err != nil {
 		return nil, err
 	}
-	var roots bytes.Buffer // certificates, pinned in go.mod
+	var roots bytes.Buffer // root certificates, whose version go.mod pins
 	for root := range bundle.Roots() {
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 			return nil, err

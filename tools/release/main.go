@@ -25,7 +25,7 @@ type release struct {
 	binary  map[target]string
 }
 
-// target is a platform with a binary.
+// target is a platform that a release has a binary for.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "_" + t.arch }
@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// parseTargets parses a list of platforms; an empty list means all.
+// parseTargets parses a list of platforms. An empty list means all platforms.
 func parseTargets(names string) ([]target, error) {
 	if names == "" {
 		return allTargets, nil
@@ -114,7 +114,7 @@ func parseTargets(names string) ([]target, error) {
 	return targets, nil
 }
 
-// linux returns the targets with packages and images.
+// linux returns the targets that have packages and images.
 func (r *release) linux() []target {
 	return slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return t.os != "linux" })
 }

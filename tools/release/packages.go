@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
-	_ "github.com/goreleaser/nfpm/v2/deb" // formats for nfpm.Get
+	_ "github.com/goreleaser/nfpm/v2/deb" // registers the formats for nfpm.Get
 	"github.com/goreleaser/nfpm/v2/files"
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// writePackages writes a deb and an rpm per Linux target. They do not start the service, because its settings name
-// the app and do not exist yet.
+// writePackages writes a deb and an rpm per Linux target. They do not start the service, because the settings that
+// name the app do not exist yet.
 func (r *release) writePackages(context.Context) error {
 	for _, t := range r.linux() {
 		for _, format := range []string{"deb", "rpm"} {
@@ -73,7 +73,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 		return nil, err
 	}
 	add(unit, "/usr/lib/systemd/system/tendril.service", files.TypeFile, 0o644)
-	// Only root may read it, because it may contain keys.
+	// Only root may read the file, because it may contain keys.
 	add(filepath.Join(r.root, "deploy/systemd/tendril.env"), "/etc/tendril/tendril.env", files.TypeConfigNoReplace, 0o600)
 	for _, f := range installed {
 		add(filepath.Join(r.root, f.from), f.to, files.TypeFile, 0o644)
@@ -106,7 +106,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	}), nil
 }
 
-// packagedUnit writes the unit without its hint for manual installation.
+// packagedUnit writes the unit without its hint about manual installation.
 func (r *release) packagedUnit() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "deploy/systemd/tendril.service"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *release) packagedUnit() (string, error) {
 	return path, os.WriteFile(path, []byte("# tendril as a service\n"+rest), 0o644)
 }
 
-// packageScripts writes the packages' scripts. An upgrade restarts a running service after a drain.
+// packageScripts writes the scripts of the packages. An upgrade restarts a running service, which drains first.
 func (r *release) packageScripts() (nfpm.Scripts, error) {
 	scripts := map[string]string{
 		"postinstall": `#!/bin/sh

@@ -101,7 +101,7 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 		return err
 	}
 
-	defer func() { _ = b.Close() }() // closes after an error; otherwise it is closed below
+	defer func() { _ = b.Close() }() // after an error; otherwise, the broker is closed below
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 type planned struct {
 	Queue  string `json:"queue"`
 	Target string `json:"destination"`
-	// Exists is true if the destination already has the queue, which then keeps its attributes.
+	// Exists reports whether the destination already has the queue. An existing queue keeps its attributes.
 	Exists     bool              `json:"exists"`
 	Count      migrate.Count     `json:"messages"`
 	Attributes map[string]string `json:"attributes,omitempty"`
@@ -168,7 +168,7 @@ type planned struct {
 	tags        map[string]string
 }
 
-// notCarried describes the properties that are not migrated.
+// notCarried describes the message properties that are not migrated.
 const notCarried = "Messages get a new id, sender, time of sending and receive count; retention restarts. FIFO " +
 	"messages keep group and order, and get a deduplication id derived from their previous message id."
 
@@ -179,11 +179,11 @@ type migration struct {
 	sqs   *aws.SQS
 	dir   string
 	toSQS bool
-	arns  string // prefix of ARNs on Amazon SQS; "" until it is known
+	arns  string // prefix of ARNs on Amazon SQS; "" until known
 	all   []*planned
 }
 
-// plan lists the queues, dead-letter queues last, and compares them with the destination's.
+// plan lists the queues, with dead-letter queues last, and compares them with those at the destination.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -247,7 +247,7 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 	return names, err
 }
 
-// look reads a source queue and finds its counterpart at the destination.
+// look reads a source queue and looks for the queue of the same name at the destination.
 func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	q := &planned{Queue: afterSlash(name)}
 	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
@@ -309,7 +309,7 @@ func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[
 	return remote.q.Tags(ctx)
 }
 
-// compare checks whether the destination has the queue, and compares the attributes.
+// compare checks whether the destination has the queue and, if so, compares the attributes.
 func (p *migration) compare(ctx context.Context, q *planned) error {
 	if q.to == nil {
 		return nil
@@ -334,7 +334,7 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 // arnOf returns the ARN that a queue has, or will have, on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// notServed rejects Amazon SQS queues that an environment on this machine uses.
+// notServed returns an error for Amazon SQS queues that an environment on this machine uses.
 func (p *migration) notServed() error {
 	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {
@@ -377,7 +377,8 @@ func (p *migration) showTable() error {
 	return nil
 }
 
-// run creates missing queues, dead-letter queues first, and moves the messages, those in dead-letter queues last.
+// run creates missing queues, starting with dead-letter queues, and then moves the messages, ending with those in
+// dead-letter queues.
 func (p *migration) run(ctx context.Context) error {
 	for _, q := range slices.Backward(p.all) {
 		if err := p.create(ctx, q); err != nil {

@@ -16,16 +16,16 @@ import (
 	"tendril/queue"
 )
 
-// queueEnd is the source or destination of a migration.
+// queueEnd is the source or the destination of a migration.
 type queueEnd interface {
 	migrate.Source
 	migrate.Destination
 	attributes(ctx context.Context) (map[string]string, error)
-	address() string // for display and the journal
+	address() string // for display, and to identify the queue in the journal
 }
 
-// embeddedEnd is a queue in the data directory of a stopped environment. Its messages are read without receiving
-// them.
+// embeddedEnd is a queue in the data directory of a stopped environment. Its messages are read from the store, not
+// received.
 type embeddedEnd struct {
 	b     *broker.Broker
 	name  string
@@ -56,8 +56,8 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// outgoing converts a message for sending. A dead letter gets a reason attribute, unless it already has one or the
-// attribute does not fit.
+// outgoing converts a stored message to one that can be sent. It adds a reason attribute to a dead letter, unless
+// that has one or no room for it.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, said := queue.CutReason(s.Attributes)
@@ -65,14 +65,14 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 		return m
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}
-	const fifo = false // deduplication IDs of all messages are set later
+	const fifo = false // deduplication IDs are set later
 	if with, fits := dead.Outgoing(fifo); fits {
 		return with
 	}
 	return m
 }
 
-// failureOf describes a dead letter's failure, including its last attempt if that is stored.
+// failureOf describes why a dead letter failed, including its last attempt if that is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
@@ -117,13 +117,13 @@ func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 type sqsEnd struct{ q *aws.Queue }
 
 const (
-	// migrateHold is the visibility timeout of received messages. It is much longer than sending and deleting takes;
-	// after a crash, the next run waits this long.
+	// migrateHold is the visibility timeout of received messages. It is much longer than sending and deleting takes.
+	// After a crash, the next run has to wait this long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )
 
-// Take implements [migrate.Source]. It receives from standard queues in concurrent calls.
+// Take implements [migrate.Source]. It makes concurrent calls if the queue is a standard queue.
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
 	if e.q.FIFO() {
@@ -155,7 +155,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	}
 
 	if len(items) > 0 {
-		return items, nil // failed calls are retried by the next Take
+		return items, nil // the next Take retries failed calls
 	}
 
 	return nil, errors.Join(errs...)

@@ -11,7 +11,8 @@ import (
 	"tendril/internal/migrate"
 )
 
-// migrateWatch reports the progress of one queue: with a progress bar or, without a terminal, with occasional lines.
+// migrateWatch reports the progress of one queue, with a progress bar on a terminal and otherwise with occasional
+// lines.
 type migrateWatch struct {
 	c    *base.CLI
 	name string
@@ -41,7 +42,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	}
 }
 
-// waiting reports how many messages the migration waits for, without repeating itself.
+// waiting prints how many messages the migration waits for, if the number has changed.
 func (w *migrateWatch) waiting(left migrate.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,30 +9,31 @@ import (
 	"tendril/queue"
 )
 
-// core is the state machine for one lease. It does no I/O: its input is the store's responses and the monotonic time.
+// core is the state machine of one lease. It does no I/O: its inputs are the store's responses and the monotonic
+// time.
 type core struct {
 	rules
-	// prefix of all Versions written by this instance
+	// session is the prefix of all Versions that this instance writes.
 	session string
 	writes  int
-	// largest term ever seen
+	// highest is the highest term seen so far.
 	highest int64
 
-	// seen is the lease as last observed. Its Version was first observed at seenAt and last read at readAt. known is
-	// false if it may have changed since.
+	// seen is the lease as last observed. seenAt is when its Version was first observed, and readAt when it was last
+	// read. known is false if the lease may have changed since.
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// time from readAt to the next read of another instance's lease
+	// pause is the time from readAt to the next read of another instance's lease.
 	pause time.Duration
 
-	// swap with an unknown outcome
+	// pending is a swap whose outcome is unknown.
 	pending *attempt
-	// consecutive store errors; nothing is tried before notBefore
+	// failures is the number of consecutive store errors. The store is not called before notBefore.
 	failures  int
 	notBefore time.Time
 
-	// term in which this instance leads, or 0; the trust window ends at trusted
+	// term is the term in which this instance leads, or 0. trusted is the end of its trust window.
 	term    int64
 	trusted time.Time
 	renewAt time.Time
@@ -42,7 +43,7 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64 // 0 to 1, to spread calls
+	chance        func() float64 // returns a number from 0 to 1 that spreads calls
 	firstBackoff  time.Duration
 	leaderBackoff time.Duration
 }
@@ -52,12 +53,13 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// attempt is one swap with one version token, however often it is tried.
+// attempt is a swap with one version token. It may be tried several times.
 type attempt struct {
 	old, next queue.Lease
-	// start is the time before the first try. The lease counts from here, because any try may have been applied.
+	// start is the time before the first try. The lease counts from then, because any of the tries may have been
+	// applied.
 	start time.Time
-	// time of day at start, for detecting a suspended machine
+	// wall is the time of day at start, for detecting whether the machine was suspended.
 	wall time.Time
 }
 
@@ -102,7 +104,7 @@ func (c *core) decide(now time.Time) step {
 	return step{do: read}
 }
 
-// bounded limits a leader's wait to its trust window.
+// bounded returns until, or the end of a leader's trust window if that is earlier.
 func (c *core) bounded(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
@@ -129,16 +131,16 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether the lease may be taken: it was never written, it was released, it is our own from a lost term
-// (so no other instance has led since), or a read after its expiry found it unchanged. Without that read, every instance
-// would try to replace a dead leader.
+// free reports whether this instance may take the lease. It may if the lease was never written, was released, or is
+// this instance's own from a lost term (no other instance has led since). It also may if the lease was unchanged in a
+// read after its expiry. Without that read, every instance would try to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
 
 func (c *core) expiry() time.Time {
 	d := c.seen.Duration
-	if d <= 0 { // never written by tendril
+	if d <= 0 { // not written by tendril
 		d = c.lease
 	}
 	return c.seenAt.Add(d)
@@ -157,7 +159,7 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
 }
 
-// swapped records the result of an attempt. It reports whether this instance now leads because of it.
+// swapped records the outcome of an attempt and reports whether it makes this instance the leader.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -184,12 +186,12 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the lead, if any; its term is never held again. The stored lease must be read.
+// lose ends the term, if any. The term is never held again, and the lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term, c.pending, c.known = 0, nil, false
 }
 
-// failed records a store error and returns the time until the next try.
+// failed records a store error and returns the delay before the next try.
 func (c *core) failed(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {
@@ -202,8 +204,8 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// releaseAttempt returns an attempt to release the lease, or false if it is not ours. The outcome of earlier attempts must
-// be known.
+// releaseAttempt returns an attempt to release the lease, or false if this instance does not hold it. The outcome of
+// earlier attempts must be known.
 func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil, false

@@ -14,38 +14,40 @@ import (
 // Store stores leases by name and replaces them by compare-and-swap. Its methods must see the latest write, return
 // when their context ends, and be safe for concurrent use. Package registrytest contains a test suite.
 //
-// After an error the outcome is unknown: a swap may have been applied, may be applied later, or never.
+// After an error, the outcome is unknown: the swap may have been applied, may be applied later, or may never be
+// applied.
 type Store interface {
-	// Read returns the named lease, or the zero value.
+	// Read returns the named lease, or the zero value if it does not exist.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored Version is old.Version ("" if nothing is stored). It returns whether next is
-	// stored, and the stored lease. If next is already stored, won is true, so that a call without a response can be
-	// repeated. A next without Version is an error.
+	// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It
+	// reports whether next is stored, and returns the stored lease. won is also true if next was stored before the
+	// call, so that callers can repeat a call that got no response. A next without a Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Elector takes part in the election of a leader. All methods except Run are safe for concurrent use.
+// Elector takes part in leader elections. All methods except Run are safe for concurrent use.
 type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	// wakes the loop when the gate closes; capacity 1
+	// wake wakes the loop when the gate closes. Its capacity is 1.
 	wake chan struct{}
 
-	// used only by Run
+	// lease is used only by Run.
 	lease holder
-	// last holder reported
+	// following is the last leader that was reported.
 	following Following
 
 	started atomic.Bool
 
 	mu     sync.Mutex
 	status Status
-	// when the lease's version was first seen, and when the lease expires
+	// seenAt is when the lease's version was first seen, and expiry when the lease expires.
 	seenAt, expiry time.Time
 }
 
-// New returns an elector for [Elector.Run], or an error for times with which a lease cannot be kept.
+// New returns an elector that [Elector.Run] starts. It returns an error if a lease cannot be kept with the given
+// durations.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -66,20 +68,20 @@ func New(store Store, opts Options) (*Elector, error) {
 	return e, nil
 }
 
-// Term returns the term in which this instance leads. ok is false as soon as that is uncertain: outside the trust
-// window, which starts with the attempt that won the lease and ends Margin before its expiry, or after a suspension.
-// A term that was not ok is never ok again.
+// Term returns the term in which this instance leads. ok is false as soon as the instance may no longer be the
+// leader: outside the trust window, or after a suspension. The trust window starts with the attempt that won the
+// lease and ends Margin before the lease expires. Once ok is false for a term, it is never true again.
 //
-// Call Term immediately before each effect and pass the term along, so that the receiver can reject an outdated term.
-// Nothing else protects against a suspension between Term and the effect.
+// Callers must call Term immediately before each effect and pass the term along, so that the receiver can reject an
+// outdated term. Nothing else protects against a suspension between Term and the effect.
 func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 
-// Changed returns a channel that is closed when Term becomes ok or, at most a second late, not ok. To miss no change,
-// call it before Term.
+// Changed returns a channel that is closed when ok changes to true or, at most a second late, to false. To avoid
+// missing a change, call it before Term.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
-// Run takes part in the election until ctx ends. It then closes the gate, releases the lease and returns nil.
-// Releasing, and waiting for a blocked listener, take up to CallTimeout each. A second Run is an error.
+// Run takes part in the election until ctx ends. It then closes the gate, releases the lease and returns nil. The
+// release, and the wait for a blocked listener, take up to CallTimeout each. A second call of Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s was run before: create a new one", e.opts.Name)
@@ -99,7 +101,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// tick tells the gate the process is alive.
+// tick repeatedly tells the gate that the process is alive.
 func (e *Elector) tick(ctx context.Context) {
 	ticker := time.NewTicker(e.opts.Standstill)
 	defer ticker.Stop()
@@ -114,27 +116,27 @@ func (e *Elector) tick(ctx context.Context) {
 }
 
 func (e *Elector) round(ctx context.Context) {
-	e.followGate() // it closes on its own if the lease was not renewed in time
+	e.followGate() // the gate closes on its own if the lease is not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
 		waitUntil(ctx, next.until, e.wake)
 	case read:
-		_ = e.lease.read(ctx) // reported; the next round tries again
+		_ = e.lease.read(ctx) // already reported; the next round tries again
 	case swap:
 		e.swap(ctx, next.attempt)
 	}
 	e.publish()
 }
 
-// followGate ends a term that the gate has closed.
+// followGate ends the term if the gate has closed it.
 func (e *Elector) followGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
 	}
 }
 
-// swap tries an attempt once, and opens or closes the gate.
+// swap makes one try of an attempt, and opens or closes the gate.
 func (e *Elector) swap(ctx context.Context, a *attempt) {
 	if a.wall.IsZero() {
 		a.wall = e.opts.Wall()
@@ -155,7 +157,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// whyLost distinguishes a lease taken by another instance from a late confirmation.
+// whyLost returns the reason for a lost term: another instance took the lease, or the confirmation came too late.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.isOwn(current):
@@ -169,7 +171,7 @@ func (e *Elector) whyLost(current queue.Lease) string {
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
 	defer cancel()
-	_, _ = e.lease.release(ctx) // otherwise the lease expires
+	_, _ = e.lease.release(ctx) // if this fails, the lease expires
 	e.lease.core.lose()
 	e.publish()
 }
@@ -182,12 +184,12 @@ func (e *Elector) reportFailure(err error, retry time.Duration) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// reportElected is called with the gate's lock held.
+// reportElected reports a new term. The gate's lock must be held.
 func (e *Elector) reportElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// reportLost is called with the gate's lock held.
+// reportLost reports the end of a term. The gate's lock must be held.
 func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
@@ -200,14 +202,15 @@ func (e *Elector) reportLost(term int64, reason string) {
 type Status struct {
 	// Term is the term in which this instance leads, or 0.
 	Term int64
-	// Leader holds the lease; "" if it was never written, was released or has expired.
+	// Leader is the owner of the lease; "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
 	// LeaderData is the holder's [Options].Data.
 	LeaderData string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
-	// Err is the store's last error since its last success. It prevents this instance from becoming the leader.
+	// Err is the last error of the store, or nil after a success. While it is set, this instance cannot become the
+	// leader.
 	Err error
 }
 
@@ -227,7 +230,7 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// publish updates Status and reports a new leader.
+// publish updates the status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())

@@ -3,26 +3,26 @@ package leader
 import "time"
 
 // Events contains an [Elector]'s listeners. Each may be nil. They are called one at a time and in order, in a
-// separate goroutine: when Lost is called, Term is no longer ok. At most 1000 events are queued; the rest are
+// separate goroutine: when Lost is called, Term already returns false. Up to 1000 events are queued; further ones are
 // dropped.
 type Events struct {
-	// this instance leads, in a new term
+	// Elected is called when this instance becomes the leader in a new term.
 	Elected func(Elected)
-	// this instance no longer leads
+	// Lost is called when this instance is no longer the leader.
 	Lost func(Lost)
-	// another instance leads
+	// Following is called when another instance becomes the leader.
 	Following func(Following)
-	// a call of the store failed
+	// Failed is called when a call to the store fails.
 	Failed func(Failure)
 }
 
-// Elected reports a new term of this instance.
+// Elected reports the start of this instance's term.
 type Elected struct {
 	Name string
 	Term int64
 }
 
-// Lost reports the end of a term of this instance.
+// Lost reports the end of this instance's term.
 type Lost struct {
 	Name   string
 	Term   int64
@@ -31,22 +31,22 @@ type Lost struct {
 
 // Following reports that another instance leads.
 type Following struct {
-	// Name is the lease's name, Owner its holder.
+	// Name is the name of the lease, and Owner the instance that holds it.
 	Name, Owner string
 	Term        int64
 }
 
-// Failure reports a failed call of the store. While calls fail, there is no new leader.
+// Failure reports a failed call to the store. While calls fail, no new leader is elected.
 type Failure struct {
 	Name string
 	Err  error
-	// failures since the last success, from 1
+	// Consecutive is the number of failures since the last success.
 	Consecutive int
-	// time until the next try
+	// Retry is the time until the next try.
 	Retry time.Duration
 }
 
-// events queued for a slow listener
+// maxWaiting is the maximum number of events queued for a slow listener.
 const maxWaiting = 1000
 
 // dispatcher calls listeners in order, one at a time, without blocking its callers.
@@ -60,7 +60,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch drops f if the queue is full.
+// dispatch queues f, or drops it if the queue is full.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -68,7 +68,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run makes the queued calls until end, and those still queued then.
+// run calls the queued functions until end is called, and then those still in the queue.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -83,7 +83,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end stops run and waits for it up to a limit.
+// end stops run and waits for it, but no longer than limit.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// gate answers whether this instance leads. It is open for one term at a time, until the end of the trust window. A
-// closed term never opens again.
+// gate determines whether this instance leads. It is open for one term at a time, until the end of the trust window.
+// It never opens again for a closed term.
 type gate struct {
-	// standstill is the interval between ticks. A longer delay of a tick, or difference between the two clocks,
-	// counts as a suspension.
+	// standstill is the interval between ticks. If a tick is late by more than that, or the two clocks differ by more
+	// than that, the process or the machine counts as suspended.
 	standstill time.Duration
 	wall       func() time.Time
 	// began and lost are called with the gate's lock held and must not block.
@@ -21,15 +21,15 @@ type gate struct {
 	term    int64 // 0 if closed
 	closed  int64 // last closed term
 	until   time.Time
-	since   time.Time // start of the attempt that opened the gate, monotonic ...
-	sinceBy time.Time // ... and by the wall clock
+	since   time.Time // start of the attempt that opened the gate, on the monotonic clock
+	sinceBy time.Time // the same on the wall clock
 	ticked  time.Time
 	stopped bool
 	changed chan struct{}
 }
 
 // open opens the gate, or extends its trust window, after a successful attempt. It returns false if the term was
-// closed before or can no longer be trusted.
+// closed before, or if there already is a reason to close the gate.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +64,7 @@ func (g *gate) holds() (term int64, ok bool) {
 	return g.term, true
 }
 
-// check closes the gate if it must not be open.
+// check closes an open gate if there is a reason to. It reports whether the gate is open.
 func (g *gate) check(now time.Time) bool {
 	if g.term == 0 {
 		return false
@@ -91,7 +91,7 @@ func (g *gate) distrust(now time.Time) string {
 	return ""
 }
 
-// tick records that the process is alive.
+// tick records that the process is running.
 func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// holder makes the calls for one lease that its core decides on. It is not safe for concurrent use.
+// holder makes the store calls that the core of its lease asks for. It is not safe for concurrent use.
 type holder struct {
 	store Store
 	opts  Options
 	core  core
-	// called for each store error; may be nil
+	// onFailure is called after each store error. It may be nil.
 	onFailure func(err error, retry time.Duration)
 	err       error // last error
 }
@@ -30,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try does not record the outcome.
+// try makes one try of an attempt, without recording the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -53,8 +53,8 @@ func (h *holder) failed(ctx context.Context, err error) {
 	}
 }
 
-// release releases the lease if it is ours, even if the last attempt's outcome is unknown. It reports whether the
-// stored lease is ours and released. The error is ctx's.
+// release releases the lease if this instance holds it, even if the outcome of the last attempt is unknown. It
+// reports whether the stored lease is this instance's and released. The only error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()
@@ -76,7 +76,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)
-			h.core.lose() // the stored lease must be read
+			h.core.lose() // requires a read of the stored lease
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue
 		}
@@ -85,7 +85,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 	return false, ctx.Err()
 }
 
-// waitUntil waits until a time, or until ctx is done or wake receives.
+// waitUntil waits until the given time, until ctx is done, or until wake receives a value.
 func waitUntil(ctx context.Context, until time.Time, wake <-chan struct{}) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

@@ -9,35 +9,36 @@ import (
 	"time"
 )
 
-// Options configure [New]. Only Name is required. Instances that share a lease should use the same times.
+// Options configure [New]. Only Name is required. All instances that share a lease should use the same durations.
 type Options struct {
-	// Lease name.
+	// Name is the name of the lease.
 	Name string
-	// Display name of this instance; "" means host name and process ID.
+	// Owner is the display name of this instance; "" means the host name and process ID.
 	Owner string
-	// Visible to the other instances, such as the console's address.
+	// Data is shown to the other instances, for example the console's address.
 	Data string
-	// Time after which a lease that is not renewed expires; 0 means 15 s. A dead leader is replaced within Lease +
-	// Renew.
+	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
+	// within Lease + Renew.
 	Lease time.Duration
-	// Interval between renewals, and between reads of another instance's lease; 0 means a third of Lease.
+	// Renew is the interval between renewals, and between reads of another instance's lease; 0 means a third of
+	// Lease.
 	Renew time.Duration
-	// Timeout of a call of the store; 0 means two fifteenths of Lease (2 s).
+	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
-	// How long before its expiry this instance stops trusting its lease, to allow for clocks of different rates; 0
-	// means a fifth of Lease (3 s).
+	// Margin is how long before the expiry an instance stops trusting its lease, to allow for clocks that run at
+	// different rates; 0 means a fifth of Lease (3 s).
 	Margin time.Duration
-	// Longest suspension, and largest difference between wall clock and monotonic clock, that does not end the term;
-	// 0 means 1 s.
+	// Standstill is the longest suspension, and the largest difference between the wall clock and the monotonic
+	// clock, that does not end the term; 0 means 1 s.
 	Standstill time.Duration
-	// Time of day, for detecting a suspended machine; nil means time.Now.
+	// Wall returns the time of day, for detecting a suspended machine; nil means time.Now.
 	Wall func() time.Time
-	// Numbers in [0,1) for spreading retries; nil means math/rand/v2.
+	// Random returns numbers in [0,1) that spread retries; nil means math/rand/v2.
 	Random func() float64
 	Events *Events
 }
 
-// complete sets defaults and rejects times that cannot work.
+// complete sets defaults and returns an error for durations that cannot work.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")

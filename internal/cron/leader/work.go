@@ -10,10 +10,10 @@ import (
 // errWorkLost cancels [Work.Context] if another instance may have taken over the work.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the lease data of finished work.
+// workDone is the data in the lease of finished work.
 const workDone = "done"
 
-// Work is a task that one instance performs once. Its lease is renewed until [Work.Finish].
+// Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
 type Work struct {
 	lease holder
 
@@ -23,12 +23,12 @@ type Work struct {
 	over chan struct{}      // closed after the last renewal
 }
 
-// AcquireWork acquires the work called opts.Name, or returns nil if an instance has finished it. While another
-// instance holds the work, AcquireWork calls Following and waits, until the lease expires. With repeat, work finished
-// before the call is done again. Only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following of opts are
-// used. The error is ctx's, or the store's if it fails for longer than patience.
+// AcquireWork acquires the work named opts.Name, or returns nil if another instance has finished it. While another
+// instance holds the work, AcquireWork calls Following and waits until the lease expires. If repeat is set, work that
+// was finished before the call is done again. Of opts, only Name, Owner, Lease, Renew, CallTimeout, Margin and
+// Events.Following are used. The error is ctx's, or the store's if it fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
-	opts.Random = func() float64 { return 0 } // few instances wait
+	opts.Random = func() float64 { return 0 } // only a few instances wait, so retries need not be spread
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 
 	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
 	core := &w.lease.core
-	core.data = "" // unfinished
+	core.data = "" // the work is unfinished
 	failing := time.Now()
 	var followed Following
 	for {
@@ -49,7 +49,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 			return nil, nil
 		}
 		if core.known && !core.free() {
-			repeat = false // another instance's work in progress counts as repeated
+			repeat = false // another instance's work in progress counts as the repetition
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
 			if holder != followed {
 				call(opts.Events.Following, holder)
@@ -71,7 +71,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step makes the next step for the lease, waiting no longer than until.
+// step makes the next step for the lease and waits no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -88,10 +88,10 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context returns a context that is canceled when the work is lost, or with the context of AcquireWork.
+// Context returns a context that is canceled when the work is lost, or when the context of AcquireWork is canceled.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// renew completes a call in progress when ctx is done.
+// renew renews the lease until ctx is done. It completes a call that is then in progress.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {
@@ -108,8 +108,8 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
-// Finish ends the work and must be called once. If done is false, another instance may start it immediately. After an
-// error, another instance may do the work again.
+// Finish ends the work and must be called once. If done is false, another instance may start the work immediately. If
+// Finish returns an error, another instance may do the work again.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.over

@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// call runs f with CallTimeout, even if ctx ends, because its outcome would otherwise be unknown. The caller holds
-// mu.
+// call runs f with CallTimeout. Because the outcome of an interrupted call would be unknown, f continues if ctx ends.
+// The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -21,10 +21,10 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// slots per registry call
+// maxSkipped is the maximum number of slots per registry call.
 const maxSkipped = 1000
 
-// begin enqueues the slot or, if reason is not "", skips all slots. The caller holds mu.
+// begin enqueues the slot or, if reason is not "", skips all slots. The caller must hold mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -49,11 +49,11 @@ func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queu
 
 // attempt is one try to enqueue a run or to skip runs.
 type attempt struct {
-	run    registry.Run // or the last skipped run
+	run    registry.Run // the run to enqueue, or the last skipped run
 	term   int64
-	out    []registry.Run // skipped runs; nil if the run is enqueued
+	out    []registry.Run // skipped runs; nil to enqueue the run
 	reason Reason
-	alone  bool // skip if another instance is running the task
+	alone  bool // skip the run if another instance is running the task
 	start  time.Time
 	took   time.Duration
 	answer registry.EnqueueResult
@@ -61,7 +61,7 @@ type attempt struct {
 	err    error
 }
 
-// effect verifies that this instance still leads, and calls the registry.
+// effect makes the registry call after verifying that this instance still leads.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -101,7 +101,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	}
 	s.mu.Unlock()
 
-	s.report(a, retry) // before the task's next attempt, to keep events in order
+	s.report(a, retry) // reports before the task's next attempt, so that events stay in order
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -109,7 +109,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	s.wake()
 }
 
-// report informs listeners and history.
+// report informs the listeners and updates the history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 
@@ -119,7 +119,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 		one.Reason = ReasonUncertain
 		s.skipped(one)
 	case errors.Is(a.err, queue.ErrStaleTerm):
-		// If this instance no longer leads, the loop notices.
+		// If this instance has lost leadership, the loop notices.
 		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
 			call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
 		}
@@ -128,7 +128,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" { // otherwise the run was skipped before
+		if id := a.answer.Sent.ID; id != "" { // "" means that the run was skipped before
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready
@@ -146,13 +146,14 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut reports skipped runs, combining neighbors with the same reason. Runs with a record may have been enqueued.
+// leftOut reports skipped runs, merging adjacent ones with the same reason. Runs with a record may have been
+// enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
 		record := a.found[f.ID]
-		if record.Tries > 0 && record.MessageID == "" { // its message may have been delivered here
+		if record.Tries > 0 && record.MessageID == "" { // this instance may have delivered its message
 			record.MessageID = s.history.messageOf(one.Task, one.To)
 		}
 
@@ -176,7 +177,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// skipped adds the last time to the history, unless it was enqueued.
+// skipped calls the listener. It also adds the latest time to the history, unless that run was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})

@@ -13,15 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// Reload replaces the tasks by those in file; nil means none. Tasks with the same name and schedule continue. New
-// tasks and changed schedules count from now: earlier runs are not caught up.
+// Reload replaces the tasks with those in file; nil means no tasks. Tasks with an unchanged name and schedule
+// continue. New tasks and changed schedules start now: earlier runs are not caught up.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is the start of new tasks regardless of the registry, if not zero.
+// swap replaces the tasks. If changed is not zero, it is the start of new tasks, regardless of the registry.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -43,7 +43,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 				r.Changed++
 			}
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
-				e.from, e.changed, e.known = now, now, false // the registry must learn the new schedule
+				e.from, e.changed, e.known = now, now, false // the new schedule must be recorded in the registry
 			}
 		}
 		e.task, e.next = t, Slot{}
@@ -54,7 +54,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	return r
 }
 
-// entry returns nil for an unknown task. The caller holds mu.
+// entry returns a task's entry, or nil if the task is unknown. The caller must hold mu.
 func (s *Scheduler) entry(name string) *entry {
 	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
 	if i < 0 {
@@ -73,10 +73,10 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause skips all runs of a task on this instance until [Scheduler.Resume], except manual ones.
+// Pause makes this instance skip a task's runs until [Scheduler.Resume]. Manual runs are not affected.
 func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
 
-// Resume ends a pause. Runs skipped by this instance are not caught up.
+// Resume ends a pause. Runs that this instance skipped are not caught up.
 func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
 
 func (s *Scheduler) hold(name string, paused bool) error {
@@ -96,7 +96,7 @@ func (s *Scheduler) hold(name string, paused bool) error {
 	return nil
 }
 
-// noTask returns the error for an unknown task. The caller holds mu.
+// noTask returns the error for an unknown task. The caller must hold mu.
 func (s *Scheduler) noTask(name string) error {
 	var names []string
 	for _, e := range s.entries {
@@ -112,7 +112,7 @@ func (s *Scheduler) noTask(name string) error {
 	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), list(names))
 }
 
-// RunNow enqueues a run of a task immediately, on any instance, even if the task is paused.
+// RunNow enqueues a run of a task immediately. It works on any instance, even if the task is paused.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
@@ -138,22 +138,22 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	return a.run, a.answer.Sent, nil
 }
 
-// Outcome records the result of a delivery of a run, possibly enqueued by another instance.
+// Outcome records the result of a run's delivery. Another instance may have enqueued the run.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns the known runs of a task, or of all tasks for "", newest first.
+// History returns the known runs of a task, newest first. If task is "", it returns those of all tasks.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
-// Recorded returns the number of changes of the history.
+// Recorded returns how often the history has changed.
 func (s *Scheduler) Recorded() int64 { return s.history.count() }
 
 // TaskStatus is a task's current state.
 type TaskStatus struct {
 	Task    Task
 	Paused  bool
-	Next    time.Time // without jitter, in the task's time zone
+	Next    time.Time // next scheduled time without jitter, in the task's time zone
 	Failing int       // consecutive failures
-	Problem string    // the last failure, or ""
+	Problem string    // the last failure; "" after a success
 }
 
 // Status returns the tasks in the order of the file.

@@ -8,12 +8,12 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MaxFile is the maximum size of a file: half a KiB for each of the maximum number of tasks.
+// MaxFile is the maximum size of a file, about half a KiB for each of 1000 tasks.
 const MaxFile = 512 << 10
 
 type reader struct {
 	file     string
-	at       string // current task, as in [Problem]; "" between tasks
+	at       string // the current task, as in [Problem]; "" outside of tasks
 	problems []Problem
 	warnings []Problem
 }
@@ -35,7 +35,7 @@ const skeleton = `start it with "version: 1" and "cron:", then one "- name: ...,
 // parse returns the top-level mapping, or nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
-		// 1000 tasks with every key have about 50,000 tokens.
+		// A file with 1000 tasks that use every key has about 50,000 tokens.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
@@ -65,7 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error with its task, according to the lines up to the error.
+// refuseLine reports a syntax error. It determines the task from the lines before the error.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {
@@ -103,7 +103,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 // Problem is an error or warning about a cron.yaml.
 type Problem = yamlfile.Problem
 
-// Error contains at least one problem.
+// Error is an error with at least one problem.
 type Error struct {
 	Problems []Problem
 }

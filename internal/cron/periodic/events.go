@@ -5,34 +5,34 @@ import "time"
 // Events contains a scheduler's listeners. Each may be nil. They are called without locks held, possibly
 // concurrently, and must not block.
 type Events struct {
-	// a term starts
+	// Led is called when a term of this instance starts.
 	Led func(Led)
-	// this instance enqueued a run
+	// Enqueued is called after this instance has enqueued a run.
 	Enqueued func(Enqueued)
-	// nothing was enqueued for scheduled times of a task
+	// Skipped is called for scheduled times at which nothing was enqueued.
 	Skipped func(Skipped)
-	// a try was not confirmed or, without a task, a read of the registry failed
+	// Failed is called when a try is not confirmed or, without a task, when reading the registry fails.
 	Failed func(Failed)
-	// the tasks changed
+	// Reloaded is called when the tasks have changed.
 	Reloaded func(Reloaded)
-	// the clock was set or the machine was suspended, for more than a second
+	// ClockStepped is called when the clock was set, or the machine was suspended, for more than a second.
 	ClockStepped func(ClockStepped)
-	// Refused is called, at most once per term, when the registry considers a term ended that this instance still
-	// holds.
+	// Refused is called if the registry considers a term ended that this instance still holds. It is called at most
+	// once per term.
 	Refused func(Refused)
-	// a task was paused or resumed
+	// Held is called when a task is paused or resumed.
 	Held func(Held)
 }
 
 // Led reports that a term has started.
 type Led struct{ Term int64 }
 
-// Enqueued reports an enqueued run. Lateness counts from its due time, including jitter.
+// Enqueued reports an enqueued run. Lateness is the time since the run was due, including jitter.
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
 	Lateness, Took             time.Duration
-	// Resent runs may have two messages.
+	// Resent means that there may be two messages.
 	Manual, Resent bool
 }
 
@@ -44,32 +44,32 @@ type Skipped struct {
 	Reason   Reason
 }
 
-// Reason is why a run was skipped.
+// Reason is the reason for skipping a run.
 type Reason string
 
-// Reasons for skipping a run.
+// The reasons for skipping a run.
 const (
 	ReasonMissed  Reason = "missed"                  // too late for the task's policy and grace
-	ReasonOverlap Reason = "previous run unfinished" // of the same task
+	ReasonOverlap Reason = "previous run unfinished" // the task's previous run is unfinished
 	ReasonPaused  Reason = "paused"
-	// ReasonUncertain: the run may have been enqueued, because a response was lost or a leader stopped between
-	// sending and recording it.
+	// ReasonUncertain means that the run may have been enqueued: a response was lost, or a leader stopped between
+	// sending and recording the run.
 	ReasonUncertain Reason = "perhaps enqueued"
-	// ReasonAlready: enqueued by another instance, or before the clock was set back.
+	// ReasonAlready means that the run was enqueued by another instance, or before the clock was set back.
 	ReasonAlready Reason = "enqueued before"
 )
 
-// Failed reports a try that was not confirmed. It is repeated after Retry, within the grace.
+// Failed reports a try that was not confirmed. It is tried again after Retry, within the task's grace.
 type Failed struct {
 	Task, ID string
 	Err      error
 	Retry    time.Duration
 }
 
-// Reloaded reports the number of tasks and of changes.
+// Reloaded reports the number of tasks and of changed tasks.
 type Reloaded struct{ Tasks, Added, Removed, Changed int }
 
-// ClockStepped reports how far the wall clock moved ahead (positive) or back.
+// ClockStepped reports how far the wall clock was moved: forward if positive, back if negative.
 type ClockStepped struct{ By time.Duration }
 
 // Refused reports a term that the registry considers ended.

@@ -12,7 +12,7 @@ import (
 type field struct {
 	name     string
 	low, top int
-	names    []string // in order from low
+	names    []string // names of the values from low upwards
 	example  string
 }
 
@@ -73,7 +73,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check rejects a field that is not a list of *, */n, a, a-b and a-b/n.
+// check returns an error unless the field is a list of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -84,7 +84,7 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// problem describes the mistake in an item of the list, or returns "".
+// problem describes the mistake in an item of a field, or returns "".
 func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
@@ -123,10 +123,10 @@ func (f field) problem(item string) string {
 	return ""
 }
 
-// forwards returns the probable meaning of a reversed range.
+// forwards returns the likely meaning of a reversed range.
 func (f field) forwards(item, from, to string) string {
 	_, step, stepped := strings.Cut(item, "/")
-	if high, _ := f.value(to); f.top == 7 && high == 0 { // up to Sunday, which is also 7
+	if high, _ := f.value(to); f.top == 7 && high == 0 { // a range up to Sunday, which is also 7
 		return strings.TrimSuffix(from+"-7/"+step, "/")
 	}
 	if !stepped {
@@ -146,8 +146,8 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// numbers returns a valid field as * or a list of numbers. A * within a list also becomes numbers, because only a
-// lone * leaves the choice of days to the other field.
+// numbers returns a valid field as * or as a list of numbers. A * in a list also becomes numbers: only a lone *
+// leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

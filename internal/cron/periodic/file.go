@@ -13,15 +13,15 @@ const maxTasks = 1000
 
 // File is the content of a cron.yaml. The zero value has no tasks.
 type File struct {
-	// Unique names, in the order of the file.
+	// Tasks have unique names and are in the order of the file.
 	Tasks []Task
-	// Ignored parts, such as unknown keys.
+	// Warnings are about ignored parts of the file, such as unknown keys.
 	Warnings []Problem
 }
 
-// ParseFile parses a cron.yaml: version 1 and, under the key cron, a list of tasks with name, url and schedule, and
-// optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. name is used in messages. An
-// [*Error] contains all problems; unknown keys are warnings.
+// ParseFile parses a cron.yaml. It contains the version, 1, and a list of tasks under the key cron. A task has a
+// name, url and schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue.
+// name appears in messages. The returned [*Error] contains all problems. Unknown keys are only warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -30,7 +30,7 @@ func ParseFile(name string, data []byte) (*File, error) {
 	}
 	f.Warnings = r.warnings
 	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
-		// The documentation of 2015 omitted this key.
+		// Elastic Beanstalk's documentation of 2015 omitted this key.
 		r.problems, r.at = nil, ""
 		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
 	}
@@ -83,7 +83,7 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 	return r.tasks(list)
 }
 
-// once rejects a duplicate key.
+// once reports a duplicate key as a problem.
 func (r *reader) once(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
 		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
@@ -103,7 +103,7 @@ func (r *reader) version(pair *yamlfile.Pair) {
 	}
 }
 
-// An empty list is valid.
+// tasks reads the list of tasks. It may be empty.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {
@@ -144,7 +144,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns a task's name if valid, otherwise its number.
+// taskLabel returns a task's name, or its number if the name is not valid.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -155,7 +155,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// ok is false if the item is not a task.
+// task reads a task. ok is false if the item is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

@@ -11,18 +11,19 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// "" if enqueued by another instance or by a try without a response
+	// ID is "" if the run was enqueued by another instance, or by a try that got no response.
 	ID     string
 	Manual bool
-	// reason, if skipped
+	// Skipped is the reason if the run was skipped, otherwise "".
 	Skipped Reason
-	// Zero if not enqueued by this instance. Lateness counts from the due time, including jitter.
+	// EnqueuedAt is zero if another instance enqueued the run. Lateness is the time since the run was due, including
+	// jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
-	// there may be two messages
+	// Resent means that there may be two messages.
 	Resent bool
-	// number of deliveries; Result and FinishedAt are the last one's
+	// Attempts is the number of deliveries. Result and FinishedAt are those of the last one.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time
@@ -30,11 +31,11 @@ type Run struct {
 
 // Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// from [queue.ParseRun]
+	// Task and ScheduledAt come from [queue.ParseRun].
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
-	Attempt     int // receive count
+	Attempt     int // the message's receive count
 	At          time.Time
 	Result      queue.Result
 }
@@ -45,11 +46,11 @@ type history struct {
 	ring []Run
 	next int
 	most int
-	// number of changes
+	// recorded is the number of changes.
 	recorded int64
 }
 
-// add keeps the outcome of a run whose delivery was reported before the run was known.
+// add adds a run. If a delivery was reported before the run was known, it keeps that outcome.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +63,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already records a run enqueued by another instance or by an earlier try without a response.
+// already records a run that was enqueued by another instance, or by an earlier try that got no response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +71,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns the entry of a run, adding it if missing. The caller holds mu.
+// seen returns the entry of a run, after adding it if it is missing. The caller must hold mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
@@ -98,7 +99,7 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-// messageOf returns the message ID of a scheduled run, or "".
+// messageOf returns the message ID of a scheduled run, or "" if unknown.
 func (h *history) messageOf(task string, at time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +125,7 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// runs returns the newest first.
+// runs returns a task's runs, newest first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,31 +7,34 @@ import (
 )
 
 const (
-	// maximum delay of a run that does not count as missed
+	// punctual is the maximum delay at which a run does not count as missed.
 	punctual = 10 * time.Second
-	// missed times per plan
+	// maxCounted is the maximum number of missed times in a plan.
 	maxCounted = 10000
 )
 
 // Slot is a time at which a task is due.
 type Slot struct {
-	ScheduledAt time.Time // time of the schedule
-	// ScheduledAt plus jitter, or an earlier run's DueAt if later, to keep the order. At most Jitter after
-	// ScheduledAt.
+	ScheduledAt time.Time // as given by the schedule
+	// DueAt is ScheduledAt plus jitter, or the DueAt of an earlier run if that is later, so that runs stay in order.
+	// It is at most Jitter after ScheduledAt.
 	DueAt time.Time
 }
 
 // Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot // in order
-	// Slots to skip by the task's policy, in order. With more than 10,000, the oldest are omitted.
+	// Passed contains the slots that the task's policy skips, in order. If there are more than 10,000, the oldest are
+	// left out.
 	Passed []Slot
-	Next   Slot // first future slot
+	Next   Slot // the first future slot
 }
 
 // Plan determines which slots after since are due at now, according to the task's policy for missed runs. It is a
-// pure function of wall clock times. If the clock was set back, since is in the future: nothing is due until the next
-// scheduled time after now. Times skipped by setting the clock forward count as missed.
+// pure function of wall clock times.
+//
+// If the clock was set back, since is in the future, and nothing is due until the next scheduled time after now.
+// Times that were skipped by setting the clock forward count as missed.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {
@@ -40,7 +43,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // first slot to enqueue
+	first := len(due) // index of the first slot to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -54,17 +57,17 @@ func (t *Task) Plan(since, now time.Time) Plan {
 		first = graced
 	case t.Missed == MissedSkip:
 	case first == len(due) && graced < first:
-		first-- // one run for all missed ones
+		first-- // one run replaces all missed ones
 	}
 
 	p.Passed, p.Enqueue = due[:first:first], due[first:]
 	return p
 }
 
-// dueSlots returns the due slots after since, in order, and sets next to the first future one.
+// dueSlots returns the due slots after since, in order, and sets next to the first future slot.
 //
-// A slot may have to wait for an earlier one's jitter, even if the earlier one is accounted for, so that all
-// instances agree on the due time. Only slots within the jitter before it matter.
+// A slot may have to wait for the jitter of an earlier slot, even one that is accounted for, so that all instances
+// agree on the due time. Only slots that are less than the maximum jitter earlier matter.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
 	var due []Slot
@@ -73,7 +76,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		since = oldest.Add(-time.Nanosecond)
 	}
 
-	var latest time.Time // latest DueAt
+	var latest time.Time // the latest DueAt so far
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
 		if s.DueAt.Before(latest) {
@@ -81,7 +84,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		}
 		latest = s.DueAt
 		switch {
-		case !at.After(since): // accounted for
+		case !at.After(since): // already accounted for
 		case latest.After(now):
 			*next = s
 			return due
@@ -92,7 +95,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// longMissed returns the slots between since and oldest, at most the latest maxCounted. They are past any grace, even
+// longMissed returns the slots between since and oldest, at most the latest maxCounted. They exceed any grace, even
 // with jitter.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
@@ -102,17 +105,17 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot does not consider earlier slots.
+// slot returns the slot for a scheduled time, without regard to earlier slots.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter returns 0 to Jitter in milliseconds, derived from name and time.
+// jitter returns a delay from 0 to Jitter in milliseconds, derived from the task's name and the time.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0
 	}
 	h := fnv.New64a()
 	h.Write([]byte(runID(t.Name, at)))
-	x := h.Sum64() // spread the bits, because names differ little
+	x := h.Sum64() // mixes the bits, because names differ little
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

@@ -9,13 +9,13 @@ import (
 	"tendril/queue"
 )
 
-// LeaseName returns the lease for electing the leader of a queue's instances.
+// LeaseName returns the name of the lease that elects the leader of a queue's instances.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
 
-// RunningLease returns the lease held while running a task that must not overlap.
+// RunningLease returns the name of the lease that is held while a task that must not overlap is running.
 func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
 
-// VersionLease returns the lease for the leader_only commands of a version of the app.
+// VersionLease returns the name of the lease for the leader_only commands of an app version.
 func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
 
 // OwnsLease reports whether a lease belongs to the instances that share a queue.
@@ -24,23 +24,23 @@ func OwnsLease(queueName, lease string) bool {
 		strings.HasPrefix(lease, VersionLease(queueName, ""))
 }
 
-// Leadership reports whether this instance enqueues.
+// Leadership reports whether this instance is the leader, which enqueues the runs.
 type Leadership interface {
-	// Term returns the term in which this instance leads; ok is false if that is not certain.
+	// Term returns the term in which this instance leads. ok is false if it may not be the leader.
 	Term() (term int64, ok bool)
 	// Changed returns a channel that is closed when Term next changes.
 	Changed() <-chan struct{}
 }
 
-// Registry stores and enqueues the scheduled runs; see registry.Runs. It is called concurrently for different tasks.
+// Registry stores and enqueues scheduled runs; see registry.Runs. It may be called concurrently for different tasks.
 type Registry interface {
-	// Since returns the times of each task and records new ones.
+	// Since returns the times of each task, and records new tasks.
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// Enqueue sends the run, unless it was sent before, and accounts for it.
+	// Enqueue sends the run unless it was sent before, and accounts for it.
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
-	// Skip accounts for runs without sending, and returns the records of those already sent or announced.
+	// Skip accounts for runs without sending them. It returns the records of runs that are already sent or announced.
 	Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error)
 }
 
-// ErrUndecided means that it is not known yet whether there is a registry.
+// ErrUndecided means that it is not yet known whether there is a registry.
 var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")

@@ -10,29 +10,29 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// February 29 recurs within eight years, even across a century without a leap day.
+// searchYears is long enough for February 29, which recurs within eight years even across a century without a leap
+// day.
 const searchYears = 12
 
 // Schedule determines when a task is due. It is immutable. The zero value is never due.
 //
 // Expressions are in the local time of one time zone. When its clocks change:
-//
-//   - A schedule for certain hours is due once per named time. A skipped time is due immediately after the gap; several
-//     times in one gap are due together, once. A repeated time is due at its first occurrence.
-//   - A schedule for every hour is due whenever the clocks show a named time. "*/15 * * * *" continues through a repeated
-//     hour, and misses nothing in a skipped one.
+//   - A schedule for certain hours is due once per scheduled time. A skipped time is due immediately after the gap. If
+//     several times fall into one gap, the task is due once. A repeated time is due at its first occurrence.
+//   - A schedule for every hour is due whenever the clocks show a scheduled time. "*/15 * * * *" continues through a
+//     repeated hour, and nothing is due in a skipped one.
 type Schedule struct {
 	expression string
 	zone       *time.Location
-	// parsed expression in UTC; nil for a fixed interval
+	// bits is the parsed expression in UTC; nil for a fixed interval.
 	bits  *cron.SpecSchedule
 	every time.Duration
 }
 
-// parseSchedule parses an expression of five fields (minute, hour, day of month, month, day of week), or @yearly,
-// @annually, @monthly, @weekly, @daily, @midnight or @hourly. A field is * or a list of a, a-b, */n and a-b/n. Months
-// (jan to dec) and days (sun to sat) may be named; 7 is Sunday. If neither day of month nor day of week is *, a day
-// that matches either is due. Dates that never occur are errors. A nil zone means UTC.
+// parseSchedule parses an expression of five fields (minute, hour, day of month, month, day of week), or one of
+// @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly. A field is * or a list of a, a-b, */n and
+// a-b/n. Months (jan to dec) and days of the week (sun to sat) can be names; 7 is Sunday. If neither day field is *,
+// a day that matches either is due. Dates that never occur are an error. A nil zone means UTC.
 func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
@@ -59,12 +59,13 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// Every returns the schedule of the multiples of interval, at least one second, since 1970 UTC. Files cannot use it.
+// Every returns a schedule that is due at each multiple of interval since 1970 UTC. The interval is at least one
+// second. Files cannot contain such a schedule.
 func Every(interval time.Duration) Schedule {
 	return Schedule{zone: time.UTC, every: max(interval.Truncate(time.Second), time.Second)}
 }
 
-// String returns the expression with single spaces.
+// String returns the expression with its fields separated by single spaces.
 func (s Schedule) String() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -72,10 +73,10 @@ func (s Schedule) String() string {
 	return s.expression
 }
 
-// Zone returns the expression's time zone; UTC for the zero value.
+// Zone returns the expression's time zone, or UTC for the zero value.
 func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
-// Next returns the first due time after the given time. It is zero only for the zero Schedule.
+// Next returns the first due time after the given time. The result is zero only for the zero Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -94,7 +95,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Prev returns the last due time before the given time. It is zero only for the zero Schedule.
+// Prev returns the last due time before the given time. The result is zero only for the zero Schedule.
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -105,7 +106,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 		return s.prevShown(before)
 	}
 	before = before.In(s.zone)
-	// The first occurrence of a repeated hour is before the repetition.
+	// The first occurrence of a repeated hour is before the second one.
 	latest := reading(before).Add(time.Nanosecond)
 	if start, _ := before.ZoneBounds(); !start.IsZero() {
 		if end := start.Add(-time.Nanosecond); reading(end).After(latest) {
@@ -134,7 +135,8 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown returns the next time at which the clocks show a named time. Between two changes, local time is uniform.
+// nextShown returns the next time at which the clocks show a scheduled time. Between two clock changes, local time is
+// uniform.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -172,7 +174,7 @@ func (s Schedule) prevShown(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// prevSlot returns the last named time before the given time.
+// prevSlot returns the last scheduled time before the given time.
 func (s Schedule) prevSlot(before time.Time) time.Time {
 	if whole := before.Truncate(time.Second); whole.Before(before) {
 		before = whole.Add(time.Second)
@@ -180,13 +182,14 @@ func (s Schedule) prevSlot(before time.Time) time.Time {
 	return s.bits.Prev(before)
 }
 
-// shown reports whether the clocks show a named time at t.
+// shown reports whether t is a scheduled time on the zone's clocks.
 func (s Schedule) shown(t time.Time) bool {
 	r := reading(t)
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// instant returns the first time at which the zone's clocks show slot, or the end of the gap that skips it.
+// instant returns the first time at which the zone's clocks show slot. If a gap skips slot, it returns the end of the
+// gap.
 func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
@@ -195,7 +198,7 @@ func (s Schedule) instant(slot time.Time) time.Time {
 		switch {
 		case change.IsZero():
 		case !slot.After(reading(last)):
-			// Before the change, on the old clocks.
+			// The time is before the change, on the old clocks.
 			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
 				return t
 			}
@@ -206,19 +209,19 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs returns the time of slot at the UTC offset of near.
+// shownAs converts slot to a time, using the UTC offset at near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading returns the local time of t as a UTC time, for calculations without clock changes.
+// reading returns the local time of t as a time in UTC, for calculations without clock changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple returns the latest multiple of the interval up to second, in seconds since 1970.
+// multiple returns the latest multiple of the interval that is not after second. Both count from 1970.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

@@ -36,7 +36,7 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registr
 
 func runID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
 
-// IDOf returns the ID of a message's run, or "" if unknown or inconsistent.
+// IDOf returns the ID of a message's run, or "" if it is unknown or inconsistent.
 func IDOf(run *queue.Run) string {
 	if !run.Named() {
 		return ""
@@ -51,10 +51,10 @@ func IDOf(run *queue.Run) string {
 	return ""
 }
 
-// FIFO reports whether a name, URL or ARN is a FIFO queue's.
+// FIFO reports whether a queue's name, URL or ARN is that of a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
-// groupID returns up to 128 ASCII characters, the limit of SQS.
+// groupID returns a message group ID for a task, of at most 128 ASCII characters, the limit of SQS.
 func groupID(task string) string {
 	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
 		task = digest(task)
@@ -62,7 +62,7 @@ func groupID(task string) string {
 	return "periodic-" + task
 }
 
-// digest returns 64 characters that every queue accepts.
+// digest returns a hash of 64 characters that every queue accepts.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

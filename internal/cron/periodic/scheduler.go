@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// interval for checking the wall clock
+	// checkInterval is the interval for checking the wall clock.
 	checkInterval = time.Second
-	// delay after a failure
+	// firstRetry and longestRetry are the shortest and the longest delay after a failure.
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
 
 // Options configure a scheduler. The zero value is valid.
 type Options struct {
-	// Name, URL or ARN of the default queue.
+	// Queue is the name, URL or ARN of the default queue.
 	Queue       string
-	CallTimeout time.Duration // per registry call; 0 means 10 s
-	Concurrency int           // 0 means 16
-	History     int           // runs to remember; 0 means 1000
-	// Running reports whether the previous run of a task is unfinished; nil means never. It must not block or call
-	// the scheduler.
+	CallTimeout time.Duration // timeout per registry call; 0 means 10 s
+	Concurrency int           // maximum concurrent registry calls; 0 means 16
+	History     int           // number of runs to remember; 0 means 1000
+	// Running reports whether the previous run of a task is unfinished; nil means never. It must neither block nor
+	// call the scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never.
-	// After an error, the run is retried.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. If
+	// it returns an error, the run is tried again later.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Names of initially paused tasks.
+	// Paused contains the names of the tasks that are paused at the start.
 	Paused []string
-	// History of an earlier scheduler, oldest first.
+	// Past is the history of an earlier scheduler, oldest first.
 	Past   []Run
 	Wall   func() time.Time // nil means [time.Now]
 	Events Events
@@ -60,40 +60,40 @@ type Scheduler struct {
 	registry Registry
 	opts     Options
 	history  history
-	// wakes the loop; capacity 1
+	// wakeup wakes the loop. Its capacity is 1.
 	wakeup chan struct{}
 	work   sync.WaitGroup
-	// last term refused by the registry while held by this instance
+	// refusedTerm is the last term that the registry refused while this instance held it.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// term for which entries are loaded; 0 while not leading
+	// term is the term for which the entries are loaded; 0 while this instance does not lead.
 	term    int64
 	asking  bool
-	askNext time.Time // monotonic
+	askNext time.Time // on the monotonic clock
 	asked   int       // consecutive failures
 	busy    int
-	// clocks at the last check; zero before the first
+	// wall and mono are the clocks at the last check; zero before the first check.
 	wall, mono time.Time
 }
 
 // entry is the state of a task.
 type entry struct {
 	task Task
-	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed it,
-	// or zero. Nothing earlier is due. Both are adjusted when the clock is set back.
+	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed the
+	// task, or zero. Earlier times are not due. Both are adjusted when the clock is set back.
 	from, changed time.Time
-	// time up to which the task is accounted for, if known
+	// since is the time up to which the task is accounted for. It is valid if known is set.
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// consecutive failures; nothing is tried before retryAt (monotonic)
+	// failures is the number of consecutive failures. Nothing is tried before retryAt, on the monotonic clock.
 	failures int
 	retryAt  time.Time
-	problem  string // last failure; "" after a success
+	problem  string // the last failure; "" after a success
 }
 
 // New returns a scheduler for [Scheduler.Run]. file may be nil.
@@ -109,7 +109,7 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	for _, name := range opts.Paused {
 		s.held[name] = true
 	}
-	s.swap(file, time.Time{}) // runs missed while no process was running are caught up
+	s.swap(file, time.Time{}) // a zero time, so that runs missed while no process was running are caught up
 	return s
 }
 
@@ -139,11 +139,11 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round starts all possible steps and returns the time until the next round.
+// round starts all steps that are possible now and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
-		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time that the clock may have shown since
+		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time that the clock may have shown since the last check
 		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
 	}
 	s.wall, s.mono = now, mono
@@ -187,8 +187,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards plans made before the clock was set. A task exists from the earliest time that the clock has shown,
-// so that runs missed after setting back a fast clock are caught up.
+// replan discards the plans that were made before the clock was set. Tasks exist from the earliest time that the
+// clock has shown, so that runs missed after setting back a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// ask reads the times of tasks not loaded in this term. The caller holds mu.
+// ask reads the times of tasks that are not loaded in this term. The caller must hold mu.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
@@ -236,7 +236,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 		s.asked = 0
 		for _, e := range s.entries {
 			if e.known || starts[e.task.Name] != e.start() {
-				continue // not requested, or the schedule has changed
+				continue // not requested, or its schedule has changed since
 			}
 			times, ok := known[e.task.Name]
 			if !ok {
@@ -257,9 +257,9 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and may hide
-// missed runs. In that case the longest period that can be caught up is checked again; the registry recognizes runs
-// already enqueued.
+// learn stores the times that the registry has for a task. A time in the future was recorded by a fast clock and may
+// hide missed runs. The longest period that can be caught up is then checked again. The registry recognizes runs that
+// are already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known, e.since, e.next = true, times.UpTo, Slot{}
 	if e.since.Sub(now) > time.Second {
@@ -273,15 +273,15 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance starts the first step of a task's plan: skipping missed runs, or else enqueueing the first due run. The
-// caller holds mu.
+// advance starts the first step of a task's plan: it skips missed runs or, if there are none, enqueues the first due
+// run. The caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return
 	}
 	if e.since.Sub(now) > time.Second {
 		// The clock was set back while this instance led. The registry recognizes repeated runs. The margin covers
-		// times between two checks.
+		// the time between two checks.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 
@@ -297,8 +297,8 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 
 	e.next = Slot{}
 	switch {
-	case s.busy >= s.opts.Concurrency: // the end of any call wakes the loop
-	case len(p.Passed) > 0: // the registry knows which of them were enqueued
+	case s.busy >= s.opts.Concurrency: // any call that ends wakes the loop
+	case len(p.Passed) > 0: // the registry knows which of these were enqueued
 		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:
 		s.begin(ctx, e, p.Enqueue, ReasonPaused)

@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	defaultGrace  = 5 * time.Minute // maximum age of a missed run
+	defaultGrace  = 5 * time.Minute // default maximum age of a missed run
 	maxGrace      = 24 * time.Hour
 	maxJitter     = time.Hour
-	maxName       = 128 // bytes
-	maxAttributes = 6   // SQS permits ten, including tendril's
+	maxName       = 128 // in bytes
+	maxAttributes = 6   // SQS allows ten, including tendril's
 )
 
 // Task is an entry of a cron.yaml.
 type Task struct {
-	// Unique in its file, 1 to 128 bytes without control characters.
+	// Name is unique in its file and has 1 to 128 bytes, without control characters.
 	Name string
-	// Request path, optionally with a query.
+	// URL is a request path, optionally with a query.
 	URL      string
 	Schedule Schedule
-	// Maximum delay of a run, up to an hour, derived from the task's name and the time so that all instances agree.
+	// Jitter is the maximum random delay of a run, up to an hour. The delay is derived from the task's name and the
+	// time, so that all instances agree.
 	Jitter  time.Duration
 	Overlap Overlap
 	Missed  Missed
-	// Maximum age of a missed run, up to 24 h; 0 means 5 min.
+	// Grace is the maximum age of a missed run, up to 24 h; 0 means 5 min.
 	Grace time.Duration
-	// Message body; "" means Elastic Beanstalk's.
+	// Payload is the message body; "" means Elastic Beanstalk's.
 	Payload string
-	// Additional message attributes, sorted by name; at most 6.
+	// Attributes are additional message attributes, sorted by name. There are at most 6.
 	Attributes []queue.Attribute
-	// Name, URL or ARN; "" means the environment's queue.
+	// Queue is a name, URL or ARN; "" means the environment's queue.
 	Queue string
-	// Line in the file, or 0.
+	// Line is the task's line in the file, or 0.
 	Line int
 }
 
@@ -52,7 +53,7 @@ func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 // Overlap is the policy for a task that is due while its previous run is unfinished. The zero value means [Allow].
 type Overlap string
 
-// Overlap policies.
+// The policies for overlapping runs.
 const (
 	Allow       Overlap = "allow" // enqueue anyway
 	SkipOverlap Overlap = "skip"  // skip the run
@@ -61,9 +62,9 @@ const (
 // Missed is the policy for runs more than 10 s late, but within the task's grace. The zero value means [MissedOne].
 type Missed string
 
-// Policies for missed runs.
+// The policies for missed runs.
 const (
-	// MissedOne enqueues only the latest, or none if a newer run is due anyway.
+	// MissedOne enqueues only the latest missed run, or none if a newer run is due anyway.
 	MissedOne  Missed = "one"
 	MissedAll  Missed = "all"  // enqueue all
 	MissedSkip Missed = "skip" // skip all
@@ -95,7 +96,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// refuseFor reports an error, if any. The hint follows its first colon.
+// refuseFor reports err as a problem, unless it is nil. The text after its first colon is the hint.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -103,7 +104,7 @@ func (r *reader) refuseFor(line int, key string, err error) {
 	}
 }
 
-// for the hint about an unusable value
+// writeLine starts the hint about an invalid value.
 const writeLine = "write a line such as "
 
 var examples = map[string]string{
@@ -112,7 +113,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// The hint follows the error's first colon.
+// set sets a key. The text after the first colon of its error is the hint.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -146,7 +147,7 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// checkQueue accepts a name by the rules of SQS, a URL or an ARN.
+// checkQueue accepts a name that is valid in SQS, a URL or an ARN.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -163,7 +164,7 @@ func checkQueue(text string) error {
 	return nil
 }
 
-// finish validates combinations of keys.
+// finish validates the combination of keys.
 func (r *taskReader) finish() {
 	for _, key := range []string{"name", "url", "schedule"} {
 		if r.lines[key] == 0 {
@@ -192,8 +193,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// isUnencrypted reports whether a URL refers to another machine without encryption. A file that comes with the app
-// must not redirect signed calls.
+// isUnencrypted reports whether a URL refers to another machine without encryption. A file that is part of the app
+// must not be able to redirect signed calls.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -214,7 +215,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkText rejects characters that queues do not accept.
+// checkText returns an error for characters that queues do not accept.
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
@@ -280,7 +281,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// attributeName reports whether a name is valid for SQS and not reserved.
+// attributeName reports whether SQS allows the name and it is not reserved.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -65,11 +65,12 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// dayWords returns "" for every day.
+// dayWords returns a text such as "on day 1 of the month", or "" if the schedule is due every day.
 func (s Schedule) dayWords() string {
 	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
 	date, week := "", ""
-	// A * leaves the choice of days to the other field. Any other value takes part, even if it names every day.
+	// A * leaves the choice of days to the other field. Any other value restricts the days, even if it lists all of
+	// them.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
 		date = "on " + plural("day", dom) + " of the month"
@@ -97,14 +98,14 @@ func (s Schedule) dayWords() string {
 	return days + " in " + list(names)
 }
 
-// star marks a field written as *.
+// star is the bit that marks a field written as *.
 const star = 1 << 63
 
 func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
 		return "from Monday to Friday"
 	}
-	if days[0] == 0 { // Sunday last
+	if days[0] == 0 { // lists Sunday last
 		days = append(days[1:], 0)
 	}
 	var names []string
@@ -124,7 +125,7 @@ func members(bits uint64, low, top int) []int {
 	return all
 }
 
-// stride returns n if values are the multiples of n from 0 and n divides cycle; otherwise 0.
+// stride returns n if values are the multiples of n, starting at 0, and n divides cycle. Otherwise, it returns 0.
 func stride(values []int, cycle int) int {
 	if len(values) < 2 || cycle%len(values) != 0 {
 		return 0

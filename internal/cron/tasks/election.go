@@ -8,17 +8,16 @@ import (
 	"tendril/internal/cron/leader"
 )
 
-// Election is this instance's part in the election of a leader. One elector serves everything that only the leader
-// does.
+// Election represents this instance in leader elections. One elector serves everything that only the leader does.
 type Election struct {
 	registry *finder
-	// localTerm is the term of an instance declared to be the only one. It differs after a restart, so that a run
-	// announced but not settled by the previous process counts as another leader's.
+	// localTerm is the term of an instance that is configured as the only one. It differs after each restart, so that
+	// a run that the previous process announced but did not settle counts as another leader's.
 	localTerm int64
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
 	made      chan struct{}                  // closed when elector is set
-	joined    atomic.Bool                    // even without tasks
+	joined    atomic.Bool                    // set even if there are no tasks
 }
 
 // join creates the elector, unless this is the only instance. It is not safe for concurrent use.
@@ -51,7 +50,7 @@ func (e *Election) Changed() <-chan struct{} {
 	return nil
 }
 
-// run waits for the elector and runs it until ctx is done.
+// run waits until there is an elector, and runs it until ctx is done.
 func (e *Election) run(ctx context.Context) {
 	select {
 	case <-e.made:
@@ -60,15 +59,15 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election even without tasks. elected is false without a registry. Call it before the tasks
-// start.
+// Join takes part in the election even if there are no tasks. elected is false if there is no registry. It must be
+// called before the tasks start.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
 	return e.registry.opts.Local || e.elector.Load() != nil || e.registry.undecided.Load(), err
 }
 
-// rejoin finds the registry and takes part if Join was called.
+// rejoin finds the registry, and takes part in the election if Join was called.
 func (e *Election) rejoin(ctx context.Context) error {
 	reg, err := e.registry.open(ctx)
 	if err == nil && reg != nil && e.joined.Load() {
@@ -80,8 +79,8 @@ func (e *Election) rejoin(ctx context.Context) error {
 // Name is the name of the leader's lease, which is the same on all instances of the environment.
 func (e *Election) Name() string { return e.registry.leaseName() }
 
-// Leases returns the leases of the registry that instances share. decided is false while the registry's server has not
-// answered yet; without a shared registry the leases are nil.
+// Leases returns the leases in the registry that the instances share, or nil if there is no such registry. decided is
+// false until the registry's server has responded.
 func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
 	if e.registry.opts.Local {
 		return nil, true, nil
@@ -96,7 +95,7 @@ func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided boo
 	return reg.leases, true, nil
 }
 
-// IsLeader reports whether this instance is elected, or there is certainly no registry.
+// IsLeader reports whether this instance is the elected leader, or certainly has no registry.
 func (e *Election) IsLeader() bool {
 	if _, leads := e.Term(); leads || e.elector.Load() != nil {
 		return leads
@@ -104,7 +103,7 @@ func (e *Election) IsLeader() bool {
 	return !e.registry.undecided.Load() && e.registry.found.Load() == nil
 }
 
-// Status returns the current leader.
+// Status returns the state of the election.
 func (e *Election) Status() api.Leader {
 	l := e.elector.Load()
 	if l == nil {

@@ -13,7 +13,7 @@ import (
 type Observers struct {
 	Scheduler periodic.Events
 	Leader    leader.Events
-	// called after each reload of the file
+	// Reloaded is called after each reload of the file.
 	Reloaded func(error)
 }
 
@@ -41,7 +41,8 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	}
 }
 
-// schedulerEvents returns the scheduler's listeners. reasons returns the paused tasks with their reasons.
+// schedulerEvents returns the scheduler's listeners. reasons returns the paused tasks and the reasons for their
+// pauses.
 func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {

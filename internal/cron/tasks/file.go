@@ -18,12 +18,12 @@ import (
 
 // File is a cron.yaml.
 type File struct {
-	// "" without a file
+	// Path is "" if there is no file.
 	Path string
-	// nil without a file
+	// Tasks is nil if there is no file.
 	Tasks *periodic.File
 
-	stamp string // changes with the file
+	stamp string // changes whenever the file changes
 }
 
 // Open reads the file at path, if any, and logs its warnings.
@@ -46,8 +46,8 @@ func Open(path string, log *slog.Logger) (File, error) {
 	return f, nil
 }
 
-// Read reads a cron.yaml. The error is a [*periodic.Error] if the content is invalid. FIFOs and devices are rejected
-// without blocking.
+// Read reads a cron.yaml. The error is a [*periodic.Error] if the content is invalid. FIFOs and devices are an error;
+// Read does not block on them.
 func Read(path string) (*periodic.File, error) {
 	data, err := readRegular(path)
 	if err != nil {
@@ -70,29 +70,29 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }
 
-// stamp returns a value that changes with the file, or "" if the file does not exist.
+// stamp returns a text that changes whenever the file changes, or "" if the file does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
 	}
-	inode := uint64(0) // another file with the same size and time may have replaced this one
+	inode := uint64(0) // tells this file from another with the same size and time
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(stat.Ino)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// watchedFile is the active file. Only the holder of Manager.changing sets it.
+// watchedFile is the file in use. Only the holder of Manager.changing may set it.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
-	seen    atomic.Value         // last stamp checked, a string
-	absent  atomic.Int32         // consecutive checks without a file
+	seen    atomic.Value         // last checked stamp, a string
+	absent  atomic.Int32         // consecutive checks that found no file
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks includes tasks that are not scheduled.
+// tasks returns the file's tasks, including those that are not scheduled.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -117,11 +117,11 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// absentChecks is the number of checks after which a missing file counts as deleted, because it may be missing briefly
-// while being replaced.
+// absentChecks is the number of checks after which a missing file counts as deleted. A file may be missing briefly
+// while it is replaced.
 const absentChecks = 3
 
-// changed reports whether the file was changed or deleted since the last check.
+// changed reports whether the file has been changed or deleted since the last check.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -132,7 +132,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// reread returns no tasks without a path, or if the file is missing and not required.
+// reread reads the file again. It returns no tasks if there is no path, or if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
@@ -152,7 +152,7 @@ func (f *watchedFile) reread(required bool) (File, error) {
 
 const watchInterval = 2 * time.Second
 
-// watch calls reload when the file has changed, until ctx is done.
+// watch calls reload whenever the file has changed, until ctx is done.
 func (f *watchedFile) watch(ctx context.Context, reload func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

@@ -19,16 +19,16 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// historyInterval is the most that a kill loses.
+// historyInterval is the time between writes, and so the most history that is lost if the process is killed.
 const historyInterval = 5 * time.Second
 
-// newest first
+// storedHistory contains the newest run first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes changes of the history to its file, until ctx is done and once after that. Stop it after the
-// workers to include their last deliveries.
+// KeepHistory writes the history to its file whenever it has changed, until ctx is done and once after that. It must
+// be stopped after the workers, to include their last deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return
@@ -75,7 +75,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.Replace(path, data, 0o600)
 }
 
-// readHistory returns the oldest run first.
+// readHistory returns the stored runs, oldest first.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil

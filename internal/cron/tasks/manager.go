@@ -17,25 +17,26 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// The file read before startup.
+	// File is the file as read before startup.
 	File File
-	// Required means that the settings name the file. Otherwise it is in the app's directory and may be missing.
+	// Required means that the settings name the file. Otherwise, the file is in the app's directory and may be
+	// missing.
 	Required bool
 	Registry RegistryOptions
-	// Duration of the leader's lease; 0 means the default of package leader. Address is the console's, for other
-	// instances.
+	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the address of
+	// the console, for the other instances.
 	Lease   time.Duration
 	Address string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
 	HasWorker func(queue string) bool
-	// Stores paused tasks if the registry cannot; nil means in memory only.
+	// Pauses stores the paused tasks if the registry cannot; nil means that they are only in memory.
 	Pauses PauseStore
-	// "" keeps the history in memory only.
+	// HistoryFile is the path of the history; "" keeps the history only in memory.
 	HistoryFile string
 	Observers   Observers
-	// Closed when shutdown starts. Nothing is started after that.
+	// Stopping is closed when shutdown starts. Nothing is started after that.
 	Stopping <-chan struct{}
-	// Time of day; nil means time.Now.
+	// Wall returns the time of day; nil means time.Now.
 	Wall func() time.Time
 	Log  *slog.Logger
 }
@@ -48,11 +49,11 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// contains one token, required for replacing the schedule
+	// changing contains one token. Only its holder may replace the schedule.
 	changing chan struct{}
-	current  atomic.Pointer[schedule] // nil without tasks
+	current  atomic.Pointer[schedule] // nil if there are no tasks
 
-	// run is done when Stop is called. Stop waits for work.
+	// run is canceled by Stop, which then waits for work.
 	run     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
@@ -66,10 +67,10 @@ type schedule struct {
 	account   *Account
 }
 
-// ErrNotScheduled means that there are tasks, but no instance can be trusted to enqueue each run once.
+// ErrNotScheduled means that there are tasks, but no instance that can be trusted to enqueue each run only once.
 var ErrNotScheduled = errors.New("nothing is scheduled")
 
-// New returns a manager. Call [Manager.Open] next.
+// New returns a manager. [Manager.Open] must be called next.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
@@ -85,8 +86,8 @@ func New(opts Options) *Manager {
 	return m
 }
 
-// Open creates the scheduler and the elector, if there are tasks, without starting them. With trustRegistry it opens
-// the registry even without tasks.
+// Open creates the scheduler and the elector without starting them, if there are tasks. If trustRegistry is set, it
+// opens the registry even if there are no tasks.
 func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
 	if m.opts.File.Tasks == nil {
 		if !trustRegistry {
@@ -126,7 +127,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // reads nothing over a network
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // does not read over a network
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}
@@ -157,7 +158,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	m.stop()
 	ended := make(chan struct{})
 	go func() {
-		<-m.changing // for good: nothing is started anymore
+		<-m.changing // never returned, so that nothing is started anymore
 		m.work.Wait()
 		m.registry.close()
 		close(ended)
@@ -181,7 +182,7 @@ func (m *Manager) stopping() bool {
 	}
 }
 
-// Account returns the accounting of deliveries, or nil if nothing is scheduled.
+// Account returns the record of deliveries, or nil if nothing is scheduled.
 func (m *Manager) Account() *Account {
 	if s := m.current.Load(); s != nil && s.scheduler != nil {
 		return s.account
@@ -189,8 +190,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether the previous run of a task is in flight on this instance, or its message is in an
-// embedded queue. The registry knows about other instances.
+// unfinished reports whether the previous run of a task is being delivered on this instance, or its message is in an
+// embedded queue. The registry knows about the other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {
@@ -211,14 +212,14 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 	return false
 }
 
-// Account records deliveries of scheduled runs. It is safe for concurrent use.
+// Account records the deliveries of scheduled runs. It is safe for concurrent use.
 type Account struct {
 	scheduler  *periodic.Scheduler
 	mayOverlap func(task string) bool
-	shared     *runningTasks // nil without other instances
+	shared     *runningTasks // nil if there are no other instances
 
 	mu     sync.Mutex
-	inWork map[string]int // deliveries by task
+	inWork map[string]int // number of deliveries by task
 }
 
 // Begun records the start of a run's delivery.

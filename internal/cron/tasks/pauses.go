@@ -17,13 +17,13 @@ const pauseTimeout = 10 * time.Second
 
 type pauses struct {
 	store    PauseStore    // may be nil
-	interval time.Duration // for reading other instances' pauses; 0 without other instances
+	interval time.Duration // for reading the other instances' pauses; 0 if there are no other instances
 
 	setting sync.Mutex
 	reasons atomic.Pointer[map[string]string] // by task; nil before the first pause
 }
 
-// all returns the reasons of paused tasks. The map is never modified.
+// all returns the reasons for pauses by task. The map is never modified.
 func (p *pauses) all() map[string]string {
 	if reasons := p.reasons.Load(); reasons != nil {
 		return *reasons
@@ -49,7 +49,7 @@ func (p *pauses) set(ctx context.Context, task, reason string, paused bool) erro
 	return nil
 }
 
-// read returns the paused tasks, or none if they are unknown.
+// read returns the paused tasks, or nil if they are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil
@@ -64,7 +64,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(reasons))
 }
 
-// follow applies pauses by other instances until ctx is done.
+// follow applies the pauses that other instances make, until ctx is done.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return
@@ -81,7 +81,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 
 		reasons, err := p.store.Paused(ctx)
 		if err != nil {
-			continue // keep the known pauses
+			continue // keeps the known pauses
 		}
 
 		p.reasons.Store(&reasons)

@@ -23,14 +23,14 @@ import (
 type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
-	pauses PauseStore // nil if the registry stores no pauses
-	// interval for reading other instances' pauses
+	pauses PauseStore // nil if the registry does not store pauses
+	// pauseInterval is the interval for reading the other instances' pauses.
 	pauseInterval time.Duration
-	// closed when the registry's availability is known; nil if known immediately
+	// checked is closed when it is known whether the registry is available; nil if that is known from the start.
 	checked <-chan struct{}
 }
 
-// runRegistry is [registry.Runs], here or on another server.
+// runRegistry is implemented by [registry.Runs] and by its client for another server.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
@@ -38,43 +38,43 @@ type runRegistry interface {
 	Known(ctx context.Context, runID, path string) (bool, error)
 }
 
-// PauseStore stores paused tasks.
+// PauseStore stores which tasks are paused.
 type PauseStore interface {
 	// SetPaused pauses or resumes a task. reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	// Paused returns the paused tasks with their reasons.
+	// Paused returns the paused tasks and the reasons for their pauses.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// The environment's first queue.
+	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
-	// Contains that queue; nil if it is served elsewhere.
+	// Broker contains that queue; nil if another process serves it.
 	Broker *broker.Broker
-	// For a queue served elsewhere.
+	// SQS and Home are set if another process serves the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is the registry token of the tendril that serves the queue. Insecure sends it to servers that do not
-	// prove that they know it.
+	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is also sent to
+	// a server that does not prove that it knows it.
 	Token    string
 	Insecure bool
-	// This is the only instance; no leader is elected.
+	// Local means that this is the only instance, so no leader is elected.
 	Local bool
-	// DynamoDB table, or "". Create creates it with Tags.
+	// Table is the name of a DynamoDB table, or "". If Create is set, a missing table is created with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
 	SDK           aws.LogFunc
 }
 
-// Reads of DynamoDB cost money.
+// The intervals for reading pauses. Reads of DynamoDB cost money, so its interval is longer.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
 )
 
-// registryTimeout limits the initial wait for a registry.
+// registryTimeout is how long startup waits for a registry.
 const registryTimeout = time.Second
 
 type finder struct {
@@ -83,10 +83,10 @@ type finder struct {
 	log  *slog.Logger
 
 	opening sync.Mutex
-	found   atomic.Pointer[sharedRegistry] // nil before the first open, or without a registry
-	// the queue's server has not reported yet whether it has a registry
+	found   atomic.Pointer[sharedRegistry] // nil before the first call of open, or if there is no registry
+	// undecided is set while the queue's server has not reported whether it has a registry.
 	undecided atomic.Bool
-	// reason, a string, why this instance cannot use the registry, or ""
+	// refusal is a string with the reason why this instance cannot use the registry, or "".
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -94,7 +94,7 @@ type finder struct {
 
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-// open finds the registry once. It returns nil without one.
+// open finds the registry, unless it is already found. It returns nil if there is none.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
@@ -129,13 +129,13 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 func (f *finder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
-		scope.Lease = "" // no other instance writes a lease
+		scope.Lease = "" // there are no other instances that write a lease
 	}
 	return scope
 }
 
-// served returns the registry of the tendril that serves the queue, or one in memory if this is the only instance. It
-// returns nil for neither, and while the server does not respond. Amazon's endpoints are not called.
+// served returns the registry of the tendril that serves the queue, or a registry in memory if this is the only
+// instance. Otherwise, and while the server does not respond, it returns nil. It does not call AWS endpoints.
 func (f *finder) served(ctx context.Context) *sharedRegistry {
 	u, err := url.Parse(f.opts.QueueURL)
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
@@ -162,7 +162,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 }
 
 // probe reports whether the queue's server has a registry. If the server does not prove that it knows the token,
-// probe tries again without it: other SQS servers have no registry, and one that checks signatures needs no token.
+// probe tries again without the token: other SQS servers have no registry, and a tendril that checks signatures needs
+// no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -176,13 +177,13 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	switch {
 	case wrong == nil && (!found || bare.Signs()):
 		return bare, found, nil
-	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // no answer for now
+	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // no response yet
 		return bare, false, wrong
 	}
 	return client, false, err
 }
 
-// refusalText returns "" for errors other than a refusal.
+// refusalText returns the text of a refusal, or "" for other errors.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -195,7 +196,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table returns the registry in a DynamoDB table. Tasks wait for a missing table; deliveries do not.
+// table returns the registry in a DynamoDB table. If the table is missing, tasks wait for it, but deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -222,7 +223,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits until the registry was checked, which may create its table, or until a timeout.
+// await waits until the registry has been checked, which may create its table, or until a timeout.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {

@@ -17,8 +17,8 @@ var errStarting = errors.New("the environment is starting")
 
 var errStopped = errors.New("the environment stops")
 
-// Start starts the scheduler and the elector, and continues to search for an undecided registry. It waits up to a
-// second for a registry table that is being checked.
+// Start starts the scheduler and the elector, and continues the search for an undecided registry. If a registry table
+// is being checked, it waits up to a second.
 func (m *Manager) Start(ctx context.Context) {
 	m.registry.await(ctx)
 	m.started.Store(true)
@@ -33,9 +33,9 @@ func (m *Manager) Start(ctx context.Context) {
 
 func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
-		if m.opts.Registry.Broker == nil { // a network read, which deliveries must not wait for
+		if m.opts.Registry.Broker == nil { // reads over a network, which deliveries must not wait for
 			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name) // unknown tasks are ignored
+				_ = s.scheduler.Pause(name) // ignores unknown tasks
 			}
 		}
 		s.scheduler.Run(m.run)
@@ -50,7 +50,7 @@ func (m *Manager) schedule(s *schedule) {
 	})
 }
 
-// Reload reads the file again and applies it. After an error the previous tasks stay.
+// Reload reads the file again and applies it. After an error, the previous tasks continue.
 func (m *Manager) Reload() error {
 	if !m.started.Load() {
 		return errStarting
@@ -63,7 +63,7 @@ func (m *Manager) Reload() error {
 	})
 }
 
-// Refresh applies the current file. dir is the app's directory, which may contain a new file, or "".
+// Refresh applies the current file. dir is the app's directory, which may contain a new file; it may be "".
 func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
@@ -85,7 +85,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// change serializes changes. The context of do is canceled with ctx and when shutdown starts.
+// change runs do, one call at a time. The context of do is canceled with ctx and when shutdown starts.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +118,7 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case m.file.path() != "":
 		return m.begin(ctx)
 	default:
-		m.current.Store(nil) // they were never scheduled and are gone
+		m.current.Store(nil) // the tasks were never scheduled and no longer exist
 		return nil
 	}
 }
@@ -142,7 +142,7 @@ func (m *Manager) reload() (err error) {
 	return nil
 }
 
-// begin schedules the file's tasks for the first time.
+// begin schedules the tasks for the first time.
 func (m *Manager) begin(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
@@ -150,10 +150,10 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 
-	s, err := m.newSchedule(ctx, nil) // without tasks first, because runs due before now are not caught up
+	s, err := m.newSchedule(ctx, nil) // starts without tasks, because runs that were due before now are not caught up
 	m.registry.await(ctx)
 	switch {
-	case m.stopping(): // ctx is canceled slightly later
+	case m.stopping(): // ctx is canceled slightly later than this
 		return errStopped
 	case err != nil:
 		return err
@@ -171,8 +171,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// withKnownQueues moves tasks for embedded queues without a worker to the first queue. Embedded queues are created, and get a
-// worker, at startup. Queues elsewhere are looked up for each run. file may be nil.
+// withKnownQueues moves tasks for embedded queues without a worker to the first queue, because embedded queues are
+// created, and get a worker, only at startup. Queues elsewhere are looked up for each run. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -190,7 +190,7 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	return &here
 }
 
-// isMissing reports whether a task's own queue is an embedded one without a worker.
+// isMissing reports whether a task's own queue is an embedded queue without a worker.
 func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
@@ -200,7 +200,7 @@ const (
 	longestSeekPause = 30 * time.Second
 )
 
-// seekRegistry searches for the registry until the queue's server responds, and then starts the tasks.
+// seekRegistry looks for the registry until the queue's server responds, and then starts the tasks.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

@@ -13,23 +13,23 @@ import (
 	"tendril/queue"
 )
 
-// A run shorter than markAfter needs no lease, because the next one is not due yet.
+// A run that is shorter than markAfter needs no lease, because the next run is not due before then.
 const (
 	markAfter = time.Second
 	markLease = time.Minute
 	markRenew = markLease / 3
 	markRetry = 5 * time.Second
-	markLimit = 10 * time.Second // per call
+	markLimit = 10 * time.Second // per call to the store
 )
 
-// runningTasks tells other instances which tasks are running, for tasks whose runs must not overlap. An instance that
-// delivers a run of such a task holds a lease for it.
+// runningTasks informs other instances about running tasks whose runs must not overlap. An instance that delivers a
+// run of such a task holds a lease for it.
 type runningTasks struct {
 	store leader.Store
-	// queue is part of the leases' names, owner is this instance
+	// queue is part of the names of leases. owner identifies this instance.
 	queue, owner string
 	log          *slog.Logger
-	run          context.Context // when it is done, nothing is written; the leases expire
+	run          context.Context // once it is done, nothing is written, and the leases expire
 	work         *sync.WaitGroup
 
 	mu   sync.Mutex
@@ -62,7 +62,7 @@ func (r *runningTasks) end(task string) {
 	}
 }
 
-// hold acquires and renews the lease until holding ends, and then releases it.
+// hold acquires and renews the lease until holding is done, and then releases it.
 func (r *runningTasks) hold(holding context.Context, task string) {
 	var stored queue.Lease
 	taken := false
@@ -71,7 +71,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 		case <-time.After(pause):
 		case <-holding.Done():
 			if taken && r.run.Err() == nil {
-				_, _ = r.write(task, stored, true) // otherwise it expires
+				_, _ = r.write(task, stored, true) // if this fails, the lease expires
 			}
 			return
 		}
@@ -88,8 +88,8 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 	}
 }
 
-// write replaces the lease regardless of its holder. If two instances run the task, others wait for the last one to
-// write.
+// write replaces the lease regardless of its holder. If two instances run the task, the lease belongs to the last one
+// to write.
 func (r *runningTasks) write(task string, stored queue.Lease, released bool) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()
@@ -101,7 +101,7 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// elsewhere reports whether another instance is running a task. A dead instance's lease expires after it was seen
+// elsewhere reports whether another instance is running a task. The lease of a dead instance expires once it has been
 // unchanged for its duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))

@@ -38,7 +38,7 @@ func (m *Manager) scheduled() (*schedule, error) {
 	return s, nil
 }
 
-// Readings returns the scheduled tasks' current state.
+// Readings returns the current state of the scheduled tasks.
 func (m *Manager) Readings() []periodic.TaskStatus {
 	s, err := m.scheduled()
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Manager) Leading() bool {
 // Election returns this instance's part in the election.
 func (m *Manager) Election() *Election { return m.election }
 
-// Count returns the number of tasks, scheduled or not.
+// Count returns the number of tasks, whether scheduled or not.
 func (m *Manager) Count() int {
 	if m.current.Load() == nil {
 		return 0
@@ -64,7 +64,7 @@ func (m *Manager) Count() int {
 	return len(m.file.tasks())
 }
 
-// Status returns the tasks' current state.
+// Status returns the current state of the tasks.
 func (m *Manager) Status() api.TasksStatus {
 	st := api.TasksStatus{File: m.file.path()}
 	s, err := m.scheduled()
@@ -108,8 +108,8 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns returns the number of consecutive failures, newest run first, and the latest reason. Skipped and
-// undelivered runs are ignored.
+// failedRuns returns the number of consecutive failures up to the newest run, and the latest reason. runs are sorted
+// newest first. Skipped and undelivered runs are ignored.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -124,7 +124,7 @@ func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	return failed, reason
 }
 
-// Describe returns a file's tasks without scheduling them.
+// Describe returns the tasks of a file without scheduling them.
 func Describe(file *periodic.File) (all []api.Task) {
 	for i := range file.Tasks {
 		all = append(all, taskStatus(&file.Tasks[i]))
@@ -154,7 +154,7 @@ func taskRun(r periodic.Run) api.TaskRun {
 	return run
 }
 
-// History returns the known runs of a task, or of all tasks for "", newest first.
+// History returns the known runs of a task, newest first. If task is "", it returns those of all tasks.
 func (m *Manager) History(task string) []api.TaskRun {
 	s, err := m.scheduled()
 	if err != nil {
@@ -184,7 +184,7 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on every instance, or on this one if the registry stores no pauses.
+// Pause pauses a task on all instances, or only on this one if the registry does not store pauses.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 	s, err := m.setPaused(ctx, task, reason, true)
 	if err != nil {
@@ -221,12 +221,12 @@ func (s *schedule) has(name, file string) error {
 }
 
 // Known reports whether the registry contains a scheduled run with this path. The error is [periodic.ErrUndecided]
-// while the registry is undecided.
+// until it is known whether there is a registry.
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
 
-// shownURL omits the query, which may contain a secret.
+// shownURL returns a URL without its query, which may contain a secret.
 func shownURL(path string) string {
 	if path, _, query := strings.Cut(path, "?"); query {
 		return path + "?(hidden)"

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to the environment's first queue on Amazon SQS or to a task's own queue.
+// sqsSender sends runs to the environment's first queue on Amazon SQS, or to a task's own queue.
 type sqsSender struct {
 	sqs  *aws.SQS
-	name string // of the first queue
+	name string // of the environment's first queue
 	home *aws.Queue
 
 	mu     sync.Mutex
@@ -47,7 +47,8 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks or creates the table until ctx is done.
+// prepareTable checks the table. If the check fails and the options allow it, it creates the table, and waits for it
+// until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {
@@ -61,7 +62,7 @@ func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, 
 	}
 }
 
-// expireRecords enables the expiry of old records, or logs that it is disabled.
+// expireRecords turns on the expiry of old records, or logs that it is off.
 func expireRecords(ctx context.Context, table *aws.Table, name string, create bool, log *slog.Logger) {
 	if create {
 		if err := table.Expire(ctx); err != nil {
@@ -71,7 +72,7 @@ func expireRecords(ctx context.Context, table *aws.Table, name string, create bo
 	}
 	expires, attribute, err := table.Expires(ctx)
 	switch {
-	case err != nil: // needs a permission that nothing else needs
+	case err != nil: // reading this needs a permission that nothing else needs
 		log.Debug("time to live of the registry table unknown", "table", name, "err", err)
 	case expires:
 	case attribute != "":

@@ -9,15 +9,15 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// time to wait for an unavailable registry
+// versionPatience is how long to wait for an unavailable registry.
 const versionPatience = time.Minute
 
 var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
 	"another instance runs this version too is not known")
 
-// AcquireVersion acquires the work that one of the instances does for a version of the app; version is the same text
-// on all of them. It waits while another instance does the work, and returns nil when it is done. alone is true if
-// there is no registry, so that this instance does the work.
+// AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on
+// all instances. While another instance does the work, AcquireVersion waits. It returns nil if the work is done.
+// alone is true if there is no registry, which means that this instance does the work.
 func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
@@ -36,7 +36,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry waits for an unresponsive server. It returns nil without a registry.
+// awaitRegistry waits for a server that does not respond. It returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {

@@ -21,15 +21,15 @@ type FS struct {
 	name string
 
 	deciding sync.Mutex // held while fail runs
-	calls    int        // file changes since the last SetFail
+	calls    int        // number of changes to files since the last SetFail
 	fail     func(op, path string, n int) int32
 
 	mu    sync.Mutex
-	syncs map[string]int // by base name
+	syncs map[string]int // by the file's base name
 	disk  map[string]*shadow
 }
 
-// shadow tracks the content of a file.
+// shadow tracks the durable and the pending content of a file.
 type shadow struct {
 	durable []byte
 	pending []pendingWrite
@@ -56,7 +56,7 @@ func (p pendingWrite) apply(content []byte) []byte {
 	return content
 }
 
-// before counts a call and returns its result code.
+// before counts a call that changes a file, and returns its result code.
 func (f *FS) before(op, path string) int32 {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
@@ -74,7 +74,7 @@ func (f *FS) note(path string, w pendingWrite) {
 	s.pending = append(s.pending, w)
 }
 
-// shadow returns the state of a file. The caller holds the lock.
+// shadow returns the state of a file. The caller must hold the lock.
 func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
@@ -84,7 +84,7 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// opening initializes the state of a file before it is opened. The content of an existing, unknown file counts as
+// opening initializes the state of a file before it is opened. The content of a file that already exists counts as
 // synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
@@ -102,7 +102,7 @@ func (f *FS) opening(path string) {
 	}
 }
 
-// synced records that all writes of a file are durable.
+// synced records that all writes to a file are durable.
 func (f *FS) synced(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,8 +114,8 @@ func (f *FS) synced(path string) {
 	s.pending = nil
 }
 
-// PowerFailure writes the state of a directory after a power failure into another directory. Each unsynced write
-// survives with probability keep, one in eight of them only partially. Only existing files of SQLite are written.
+// PowerFailure copies a directory as it would be after a power failure. Each unsynced write survives with probability
+// keep, and one in eight of those only partially. Only existing files that SQLite opened are copied.
 func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {
@@ -129,14 +129,14 @@ func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.R
 	})
 }
 
-// Kill is like [FS.PowerFailure] for a killed process: all writes survive.
+// Kill copies a directory as it would be after the process was killed: all writes survive.
 func (f *FS) Kill(t testing.TB, from, to string) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash writes the files of a directory into another one with the pending writes returned by left. It proceeds in the
-// order of names, so that a seed is reproducible.
+// crash copies the files of a directory, with those pending writes that left returns. It processes files in the order
+// of their names, so that a seed gives reproducible results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -163,45 +163,45 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 	}
 }
 
-// Forget drops the state of a directory's files, which must be unused.
+// Forget drops the state of the files in a directory. No file may be open.
 func (f *FS) Forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.disk, func(path string, _ *shadow) bool { return filepath.Dir(path) == filepath.Clean(dir) })
 }
 
-// Syncs returns how often files with this base name were synced.
+// Syncs returns how often files with this base name have been synced.
 func (f *FS) Syncs(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.syncs[name]
 }
 
-// Name is the name registered with SQLite.
+// Name returns the name under which the file system is registered with SQLite.
 func (f *FS) Name() string { return f.name }
 
-// SetFail makes fail return SQLite's result code for each later call that changes a file; 0 means success. op is
-// "open", "write", "truncate" or "sync", and n counts the calls from 1. Calls of fail are serialized, and may block.
-// Nil disables failures.
+// SetFail sets the function that returns SQLite's result code for each further call that changes a file; 0 means
+// success. op is "open", "write", "truncate" or "sync", and n counts the calls from 1. The calls of fail are
+// serialized, and may block. nil turns failures off.
 func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
 	f.fail, f.calls = fail, 0
 }
 
-// The following code uses SQLite's C interface as translated to Go by the driver's library: structures are in the
+// The code below uses SQLite's C interface, as translated to Go by the driver's library. Structures are in the
 // library's memory, and functions are called through pointers. Only opening and the methods that change a file are
 // replaced.
 
-// registered maps C addresses, the only data passed in calls, to file systems and open files.
+// registered maps C addresses, which are all that calls pass on, to file systems and open files.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // original table to its replacement
+	methods map[uintptr]uintptr // original method table to its replacement
 }
 
-// system is a file system and the open function of the underlying one.
+// system is a file system with the open function of the file system below it.
 type system struct {
 	fs   *FS
 	open uintptr
@@ -221,22 +221,22 @@ type (
 	syncFunc  = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// pointer converts a Go function to a C function pointer, function the reverse, and at reads a structure at an
-// address.
+// pointer converts a Go function to a C function pointer, function does the reverse, and at returns the structure at
+// an address.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
 
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// New registers a file system for the duration of a test.
+// New registers a new file system for the duration of a test.
 func New(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 0)
 }
 
-// NewDefault registers a file system as SQLite's default for the duration of a test. The test must not run in
-// parallel with others that use SQLite.
+// NewDefault registers a new file system as SQLite's default for the duration of a test. Tests that use SQLite must
+// not run in parallel.
 func NewDefault(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 1)
@@ -312,7 +312,8 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	return rc
 }
 
-// replaceMethods returns a copy of a method table with our methods. The caller holds the lock.
+// replaceMethods returns a copy of a method table that contains this package's methods. The caller must hold the
+// lock.
 func replaceMethods(tls *libc.TLS, original uintptr) uintptr {
 	if p := registered.methods[original]; p != 0 {
 		return p

@@ -10,7 +10,7 @@ import (
 type Log struct {
 	mu       sync.Mutex
 	messages map[string]message
-	attempts bool // Sending was called, so every message must be known
+	attempts bool // Sending was called, so unknown messages are a problem
 }
 
 type message struct{ sending, sent, deleting, deleted bool }
@@ -26,10 +26,10 @@ func (l *Log) Sending(key string) {
 // Sent records that a send was acknowledged.
 func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true }) }
 
-// Deleting records that a message is about to be deleted or processed, so it may disappear.
+// Deleting records that a message is about to be deleted or processed, and so may disappear.
 func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
 
-// Deleted records that a delete was acknowledged by a queue with durable deletes.
+// Deleted records that a queue with durable deletes acknowledged a delete.
 func (l *Log) Deleted(key string) { l.update(key, func(m *message) { m.deleted = true }) }
 
 func (l *Log) update(key string, change func(m *message)) {
@@ -58,7 +58,7 @@ func (l *Log) Acknowledged() (sends, deletes int) {
 	return sends, deletes
 }
 
-// Snapshot returns a copy.
+// Snapshot returns a copy of the log.
 func (l *Log) Snapshot() *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +69,8 @@ func (l *Log) Snapshot() *Log {
 	return copied
 }
 
-// AddAttempts adds the requests made since a snapshot, without acknowledgements: a crash in between may have lost
-// them.
+// AddAttempts adds the requests made since a snapshot, but not their acknowledgements, because a crash may have
+// undone them.
 func (l *Log) AddAttempts(later *Log) {
 	for key, m := range later.Snapshot().messages {
 		if m.sending {
@@ -82,7 +82,7 @@ func (l *Log) AddAttempts(later *Log) {
 	}
 }
 
-// Check compares the log with the number of stored copies of each message, and returns sorted problems.
+// Check compares the log with the number of stored copies of each message, and returns the problems, sorted.
 func (l *Log) Check(stored map[string]int) (problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

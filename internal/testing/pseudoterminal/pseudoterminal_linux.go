@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience limits the wait for a text and for the exit of a program.
+// Patience is the maximum time to wait for a text or for the exit of a program.
 const Patience = 30 * time.Second
 
 // Terminal is a terminal of 80 × 24 characters and its output.
 type Terminal struct {
 	t        *testing.T
-	keyboard *os.File // input side
-	// File is the terminal as seen by programs.
+	keyboard *os.File // where keys are typed
+	// File is the end of the terminal that programs use.
 	File *os.File
 
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func Open(t *testing.T) *Terminal {
 	return p
 }
 
-// Resize changes the window size.
+// Resize changes the size of the terminal.
 func (p *Terminal) Resize(width, height uint16) {
 	p.t.Helper()
 	size := &unix.Winsize{Col: width, Row: height}
@@ -114,7 +114,7 @@ func (p *Terminal) Await(text string) {
 	p.mu.Unlock()
 }
 
-// Press types keys.
+// Press types the keys.
 func (p *Terminal) Press(keys string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.keyboard, keys); err != nil {

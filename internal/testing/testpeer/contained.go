@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Tests are a package's tests, such as [testing.M].
+// Tests is a package's set of tests, such as [testing.M].
 type Tests interface{ Run() int }
 
 type contained struct {
@@ -17,14 +17,15 @@ type contained struct {
 	variables []string
 }
 
-// Contained runs tests with their own home and temporary folder, and without AWS and XDG environment variables except
-// for the given ones. Tests and their child processes neither read the user's home nor leave files there or in the
-// temporary folder, even if killed. Use it in TestMain of packages that start processes or read AWS settings.
+// Contained runs tests with a home directory and a temporary directory of their own, and without the environment
+// variables of AWS and XDG except those named. Tests and their child processes do not read the user's home directory,
+// and leave no files there or in the temporary directory, even if killed. TestMain should use it in packages that
+// start processes or read AWS settings.
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 // Run implements [Tests].
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "") // short, because socket paths are limited
+	dir, err := os.MkdirTemp("", "") // short, because the length of socket paths is limited
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1
@@ -38,15 +39,15 @@ func (c contained) Run() (code int) {
 }
 
 func contain(dir string, variables []string) error {
-	// Like /tmp: some tests run as root start processes of other users that write here.
+	// The mode is that of /tmp. When run as root, some tests start processes of other users, which write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}
 	set := homesOfTools()
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
-	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // for root the default is /var/lib
-	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // no requests to other machines
+	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // because root's default is /var/lib
+	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // prevents requests to other machines
 
 	for _, entry := range variables {
 		name, value, _ := strings.Cut(entry, "=")
@@ -66,7 +67,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools returns variables that replace lookups in the user's home.
+// homesOfTools returns the variables that keep tools from looking in the user's home directory.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {

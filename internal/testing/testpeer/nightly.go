@@ -2,10 +2,10 @@ package testpeer
 
 import "os"
 
-// Nightly reports whether to run the long form of a test, according to TENDRIL_NIGHTLY.
+// Nightly reports whether TENDRIL_NIGHTLY asks for the long form of tests.
 func Nightly() bool { return os.Getenv("TENDRIL_NIGHTLY") != "" }
 
-// Size returns ordinary, or nightly in a nightly run.
+// Size returns nightly in a nightly run, otherwise ordinary.
 func Size[T any](ordinary, nightly T) T {
 	if Nightly() {
 		return nightly

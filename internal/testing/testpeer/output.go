@@ -7,13 +7,13 @@ import (
 
 const mostLines = 40
 
-// Output stores a process's output. Its String method returns the last forty lines.
+// Output collects the output of a process. Its String method returns the last forty lines.
 type Output struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// Write appends to the output.
+// Write appends p to the output.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -27,7 +27,7 @@ func (o *Output) All() string {
 	return o.text.String()
 }
 
-// String returns the last lines.
+// String returns the last forty lines of the output.
 func (o *Output) String() string { return LastLines(o.All()) }
 
 // LastLines returns the last forty lines of a text.

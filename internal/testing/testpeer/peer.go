@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Missing skips a test, or fails it if peers are required, because a program is not installed. install explains how
-// to get it.
+// Missing skips a test because a program is not installed, or fails it if TENDRIL_REQUIRE_PEERS is set. install
+// explains how to install the program.
 func Missing(t testing.TB, what, install string) {
 	t.Helper()
 	if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
@@ -24,7 +24,7 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("NOT TESTED against %s, which is not here: %s", what, install)
 }
 
-// Program returns the path of a program.
+// Program returns the path of a program. If it is not installed, the test is skipped or fails.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -34,7 +34,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// MountNamespace skips or fails a test like [Missing] if unshare cannot create a mount namespace.
+// MountNamespace skips or fails a test, like [Missing], if unshare cannot create a mount namespace.
 func MountNamespace(t testing.TB) {
 	t.Helper()
 	unshare := Program(t, "unshare")
@@ -43,14 +43,14 @@ func MountNamespace(t testing.TB) {
 	}
 }
 
-// Python returns an interpreter with the modules; install names the packages that provide them.
+// Python returns the path of an interpreter that has the modules. install names the packages that contain them.
 func Python(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a Python package's program, next to the interpreter or in PATH. A package may be
-// installed without its program.
+// PythonProgram returns the path of a program that belongs to a Python package. It looks next to the interpreter and
+// in PATH. A package may be installed without its program.
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
@@ -69,7 +69,7 @@ func pythonHelp(variable, install string) string {
 		"=$PWD/venv/bin/python"
 }
 
-// QueryPython is like [Python] with packages from before November 2023, whose SDK uses the Query protocol.
+// QueryPython is like [Python], for packages from before November 2023, whose SDK uses the Query protocol.
 func QueryPython(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON_QUERY", "", install, modules)
@@ -93,8 +93,8 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// Jars returns a class path of the folder in an environment variable, and requires java. install explains how to get
-// the archives.
+// Jars returns a class path with the archives in the folder that an environment variable names. It requires java.
+// install explains how to get the archives.
 func Jars(t testing.TB, variable, install string) (classPath string) {
 	t.Helper()
 	Program(t, "java")
@@ -105,7 +105,7 @@ func Jars(t testing.TB, variable, install string) (classPath string) {
 	return filepath.Join(folder, "*")
 }
 
-// NodeModules returns a folder node_modules with the packages, and requires node.
+// NodeModules returns the path of a folder node_modules that contains the packages. It requires node.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
 	Program(t, "node")
@@ -123,11 +123,11 @@ func NodeModules(t testing.TB, packages ...string) (path string) {
 
 const first, count = 10_000, 10_000
 
-// Start at a random port, so that tests of packages running in parallel rarely collide.
+// The first port is random, so that test packages that run in parallel rarely collide.
 var begin, looked = rand.Int64N(count), new(atomic.Int64)
 
-// FreePort returns a free port between 10000 and 19999, below the ephemeral ports and apart from those of package
-// supervisor. A process gets each port only once.
+// FreePort returns a free port between 10000 and 19999. This range is below the ephemeral ports and does not overlap
+// with the ports of package supervisor. A process gets each port only once.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range count {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Server versions the tests expect, because behaviour differs between versions.
+// The server versions that the tests expect, because the behavior of servers differs between versions.
 const (
 	motoVersion      = "5.2.5"
 	elasticMQVersion = "1.7.1"
@@ -20,8 +20,8 @@ const (
 	dynaliteVersion  = "4.0.0"
 )
 
-// Moto starts moto, an emulator of AWS, with the given services ("sqs", "dynamodb"), until the end of the test. Its
-// threads share no lock, so operations that are atomic on AWS may not be.
+// Moto starts moto, an emulator of AWS, with the given services, such as "sqs" and "dynamodb". It runs until the end
+// of the test. Its threads share no lock, so operations that are atomic on AWS may not be.
 func Moto(t testing.TB, services ...string) (endpoint string) {
 	t.Helper()
 	modules := []string{"moto.server"}
@@ -85,7 +85,7 @@ func pythonVersion(python, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// wantVersion skips or fails a test unless a server has the expected version.
+// wantVersion skips or fails a test if a server does not have the expected version.
 func wantVersion(t testing.TB, name, got, want string) {
 	t.Helper()
 	if got != want {
@@ -93,7 +93,8 @@ func wantVersion(t testing.TB, name, got, want string) {
 	}
 }
 
-// serve runs a server until the end of the test, and returns its endpoint once it listens on the port.
+// serve starts a server, which runs until the end of the test. It waits until the server listens on the port and
+// returns the endpoint.
 func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	t.Helper()
 	said := new(Output)
@@ -110,7 +111,7 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 		_ = server.Process.Kill()
 		<-ended
 	})
-	const patience = 2 * time.Minute // Java starts slowly on a busy machine
+	const patience = 2 * time.Minute // Java starts slowly if the machine is busy
 	limit := time.After(patience)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
