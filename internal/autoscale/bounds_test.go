@@ -81,11 +81,11 @@ func recommended(ago time.Duration, size float64) recommendation {
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.complete() // 20 s and 5 min
+	p := Policy{}.complete() // the defaults are 20 s and 5 min
 	const s = time.Second
 	for _, c := range []struct {
 		name string
-		ages []time.Duration // before now
+		ages []time.Duration // ages of the recommendations
 		want int
 	}{
 		{"none before", nil, 1},
@@ -111,7 +111,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		all         []recommendation
-		least, most time.Duration // ages of the results
+		least, most time.Duration // ages of the expected results
 		covered     bool
 	}{
 		{"the first of two", []recommendation{recommended(10*s, 1), recommended(0, 2)}, 10 * s, 0, false},
@@ -145,7 +145,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	}
 }
 
-// Reasons name the deciding measure and missing measures.
+// A reason names the measure that decided, and any missing measures.
 func TestReasonsOfTracking(t *testing.T) {
 	t.Parallel()
 	p := Policy{MaxSize: 20, TargetBacklog: 5}
@@ -180,7 +180,7 @@ func TestReasonsOfTracking(t *testing.T) {
 	}
 }
 
-// Values equal to thresholds and targets are within them.
+// Values that equal a threshold or a target are within it.
 func TestTriggerAtItsBounds(t *testing.T) {
 	t.Parallel()
 	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: -1,
@@ -237,8 +237,8 @@ func TestTriggerAtItsBounds(t *testing.T) {
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
 	})
 	t.Run("a smaller size just at the target", func(t *testing.T) {
-		in := measured(5, 1800) // 600 per process
-		in.Busy = of(56.25)     // 75 % of three
+		in := measured(5, 1800) // 600 messages per process
+		in.Busy = of(56.25)     // 75 % of three processes
 		s := newPolicyScript(t, cpu, 4)
 		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})

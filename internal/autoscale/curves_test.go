@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// judge returns why a change of size was wrong, or "". A scale-in is wrong if the minimum load of the last minute or
-// the backlog needs the removed processes. A scale-out is wrong if twice the maximum load of the last minutes and the
-// backlog fit the previous size.
+// judge returns why a change of size was wrong, or "". A scale-in is wrong if the backlog, or the minimum load of the
+// last minute, needs the removed processes. A scale-out is wrong if the previous size could have handled the backlog
+// and twice the maximum load of the last minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -32,7 +32,7 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// services returns the service times of the ten variants of each family.
+// services returns the service times of the ten variants in each family.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -41,7 +41,7 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// pulse is high between from and to.
+// pulse returns a load that is high between from and to, and otherwise low.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {
@@ -57,7 +57,7 @@ func wave(low, high float64, length time.Duration) func(time.Duration, *rand.Ran
 	}
 }
 
-// withNoise adds noise to a load.
+// withNoise adds random noise to a load.
 func withNoise(load func(time.Duration, *rand.Rand) float64, spread float64) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, r *rand.Rand) float64 { return load(t, r) * (1 + spread*r.NormFloat64()) }
 }
@@ -75,12 +75,12 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// curves returns ten families of ten apps and loads.
+// curves returns ten families, each with ten variants of an app and its load.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
 	for i, service := range services() {
-		high := 2 + 1.2*float64(i) // load of 2 to 12.8 processes
+		high := 2 + 1.2*float64(i) // a load of 2 to 12.8 processes
 		start := time.Duration(5+5*i) * time.Second
 		add := func(c curve) {
 			c.seed = uint64(100*len(all) + i)
@@ -126,7 +126,7 @@ func curves() []curve {
 	return all
 }
 
-// swing alternates between high and low.
+// swing returns a load that alternates between high and low.
 func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if (t/half)%2 == 1 {
@@ -136,12 +136,12 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// fleetSizes returns the maximum sizes. Each fleet needs at most 70 percent of its own.
+// fleetSizes returns the maximum sizes of the fleets. Each fleet needs at most 70 percent of its maximum.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves returns five shapes for each of four fleet sizes and five services. The backlog is counted each minute
-// with a minute's delay. Instances start in two to six minutes and have 50 slots. Every second fleet loses a tenth of
-// its readings, and all of them for 12 minutes every three hours.
+// fleetCurves returns five load shapes for each of four fleet sizes and five service times. The backlog is counted
+// every minute, and the count is a minute late. Instances take two to six minutes to start, and have 50 slots. Every
+// second fleet loses a tenth of its readings, and every three hours all readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
@@ -163,7 +163,7 @@ func fleetCurves() []curve {
 			add(curve{family: "steady", length: 12 * time.Hour, load: withNoise(steady(high/2), 0.1)})
 			add(curve{family: "diurnal", length: 2 * day, load: wave(low, high, day), turns: 3})
 			add(curve{family: "spikes", length: 12 * time.Hour, load: steady(low), turns: 7,
-				burst: func(t time.Duration) float64 { // 15 minutes' work of the largest fleet
+				burst: func(t time.Duration) float64 { // 15 minutes of work at the high load
 					if t%(3*time.Hour) == 30*time.Minute {
 						return 900 * high
 					}

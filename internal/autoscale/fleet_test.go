@@ -20,7 +20,7 @@ func TestProtection(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    Protection
-		work []Work // every ten seconds
+		work []Work // one per ten seconds
 		want string
 	}{
 		{"idle", Protection{}, []Work{none, none}, "--"},
@@ -70,7 +70,7 @@ func TestProtector(t *testing.T) {
 		}
 		stop := start(p.Run)
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
-		pass(time.Hour + time.Second) // between two checks
+		pass(time.Hour + time.Second) // ends between two checks
 		busy.Store(true)
 		pass(time.Hour)
 		busy.Store(false)
@@ -81,8 +81,8 @@ func TestProtector(t *testing.T) {
 		refuse.set(nil)
 		pass(time.Minute)
 		stop()
-		// Hours of work cause two calls, failures are retried with increasing delays, and the protection is removed
-		// at the end.
+		// Hours of work take only two calls. Failed calls are repeated after increasing delays. The protection is
+		// removed at the end.
 		want := []string{
 			"0s: set false",
 			"1h0m5s: set true", "protected true",
@@ -99,7 +99,7 @@ func TestProtector(t *testing.T) {
 	})
 }
 
-// Protection that expires is renewed during work, even after a failure, and reported once.
+// Protection that expires is renewed during work, even after a failed call, and reported only once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
-	// silent makes Chosen fail; refuse is the number of failing completions.
+	// silent makes Chosen fail. refuse is the number of completions that fail.
 	silent atomic.Bool
 	refuse atomic.Int64
 }
@@ -303,7 +303,7 @@ func TestReporter(t *testing.T) {
 		in.set(Inputs{Backlog: of(90)})
 		refuse.set(errors.New("throttled"))
 		pass()
-		in.set(Inputs{}) // unknown values are not published
+		in.set(Inputs{}) // unknown values are left out
 		pass()
 		in.set(Inputs{Backlog: of(1)})
 		notLeader.Store(true)

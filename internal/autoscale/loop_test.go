@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is ready immediately.
+// target is a Target whose size is ready immediately.
 type target struct {
 	mu     sync.Mutex
 	size   int
@@ -44,7 +44,7 @@ func (g *target) SetSize(_ context.Context, n int) error {
 	return g.failed
 }
 
-// synchronized contains a value that tests change while a loop runs.
+// synchronized holds a value that a test changes while a loop runs.
 type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -68,7 +68,7 @@ func (g *target) fail(read, set error) {
 	g.unread, g.failed = read, set
 }
 
-// recorder records all events.
+// recorder is a listener that records all events.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -100,7 +100,7 @@ func (j *recorder) events() Events {
 	}
 }
 
-// start runs f in a bubble until stop is called.
+// start calls run in a synctest bubble and returns a function that stops it.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -167,15 +167,15 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 	})
 }
 
-// Followers read the size in each tenth interval, and immediately when elected: a decision based on an earlier read
-// is not applied.
+// Followers read the size in every tenth interval, and immediately after being elected. A decision based on an
+// earlier read is not applied.
 func TestFollowersReadTheSizeSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		var elected synchronized[bool] // between reading and using the size
+		var elected synchronized[bool] // becomes leader between reading and using the size
 		load := func() Inputs {
 			if elected.get() {
 				isLeader.set(true)
@@ -199,16 +199,16 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 			t.Errorf("%d reads after 10 minutes in which they fail, want 6 more", g.reads-36)
 		}
 		g.fail(nil, nil)
-		time.Sleep(15 * time.Second) // the size is read and reused for ten intervals
+		time.Sleep(15 * time.Second) // the size has been read and is reused for ten intervals
 		synctest.Wait()
 		g.mu.Lock()
-		g.size = 8 // set by the leader
+		g.size = 8 // as set by the leader
 		g.mu.Unlock()
 		elected.set(true)
 		j.take()
 		time.Sleep(20 * time.Second)
 		stop()
-		want := []string{"out 8 to 16 true "} // not to 4, the result for the previous size
+		want := []string{"out 8 to 16 true "} // not to 4, which would follow from the previous size
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
@@ -232,7 +232,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 		stop := start(l.Run)
 		pass(15 * time.Second)
 		g.fail(nil, nil)
-		pass(20 * time.Second) // unknown load
+		pass(20 * time.Second) // with an unknown load
 		load.set(measured(100, 1e6))
 		g.fail(nil, errors.New("not allowed"))
 		pass(30 * time.Second)
@@ -262,7 +262,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// hangingTarget never responds.
+// hangingTarget is a Target that never responds.
 type hangingTarget struct{ Target }
 
 func (hangingTarget) Size(ctx context.Context) (int, int, error) {
@@ -286,7 +286,7 @@ func TestLoopLimitsItsCalls(t *testing.T) {
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
-		time.Sleep(6 * time.Second) // during the second call
+		time.Sleep(6 * time.Second) // until the second call is in progress
 		stop()
 		if lines := j.take(); len(lines) != 0 {
 			t.Errorf("the stop is reported as a failure: %v", lines)
@@ -353,7 +353,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// A loop completes a policy more than once, which must not restore the default cooldown.
+// The loop completes its policy more than once, which must not restore the default cooldown.
 func TestNegativeCooldownStaysOff(t *testing.T) {
 	t.Parallel()
 	p, err := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()
@@ -372,7 +372,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	}
 }
 
-// bounded rejects sizes outside its bounds.
+// bounded is a target with limits, which rejects sizes outside of them.
 type bounded struct {
 	target
 	least, most int
@@ -387,12 +387,12 @@ func (b *bounded) SetSize(ctx context.Context, n int) error {
 	return b.target.SetSize(ctx, n)
 }
 
-// The size stays within the limits of both, and no call is rejected.
+// The size stays within the limits of the policy and of the target, and no call is rejected.
 func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string
-		least, most, minimum, max int // of the target and the policy
+		least, most, minimum, max int // limits of the target and of the policy
 		size, want                int
 		load                      float64
 	}{

@@ -15,7 +15,7 @@ func TestComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The defaults of Elastic Beanstalk: one period of 5 minutes, and 360 seconds.
+	// These are the defaults of Elastic Beanstalk: a period of 5 minutes, and a cooldown of 360 seconds.
 	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute ||
 		p.Cooldown != 360*time.Second ||
 		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
@@ -68,7 +68,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// The longer time applies, because Elastic Beanstalk adjusts one of the options if they disagree.
+// If the options disagree, the longer time applies, because Elastic Beanstalk adjusts one of them.
 func TestBreachDuration(t *testing.T) {
 	t.Parallel()
 	const min = time.Minute
@@ -109,13 +109,13 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// policyScript feeds a policy and checks its decisions.
+// policyScript passes inputs to a policy and checks its decisions.
 type policyScript struct {
 	t   *testing.T
 	p   Policy
 	s   policyState
 	now time.Time
-	// apply decisions to size
+	// size follows the decisions.
 	size int
 }
 
@@ -127,7 +127,7 @@ func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
 }
 
-// step decides ten seconds after the previous step.
+// step makes a decision ten seconds after the previous one.
 func (s *policyScript) step(in Inputs) Decision {
 	s.now = s.now.Add(10 * time.Second)
 	in.Desired = s.size
@@ -140,7 +140,7 @@ func (s *policyScript) step(in Inputs) Decision {
 	return d
 }
 
-// run repeats the input and returns the first change, or the last hold.
+// run repeats an input until the size changes or the time has passed, and returns the last decision.
 func (s *policyScript) run(in Inputs, long time.Duration) Decision {
 	var d Decision
 	for end := s.now.Add(long); s.now.Before(end); {
@@ -161,7 +161,7 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 	}
 }
 
-// measured returns all inputs of tracking.
+// measured returns inputs with all measures that tracking uses.
 func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
 }
@@ -193,14 +193,14 @@ func TestTracking(t *testing.T) {
 	})
 	t.Run("by the backlog", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 5)
-		// 10 slots of 1 s process 600 messages per minute.
+		// 10 slots process 600 messages of 1 s per minute.
 		s.step(measured(70, 4800))
 		s.want(s.step(measured(70, 4800)), ruleOut, 8)
 	})
 	t.Run("by long work", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(50, 45)
-		in.ServiceTime = 600 // ten start immediately and no more within a minute
+		in.ServiceTime = 600 // ten messages start immediately, and no others within a minute
 		s.step(in)
 		s.want(s.step(in), ruleOut, 5)
 	})
@@ -246,7 +246,7 @@ func TestTracking(t *testing.T) {
 	})
 	t.Run("to what the busiest moment needed", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
-		s.step(measured(50, 0)) // 10.7 plus headroom
+		s.step(measured(50, 0)) // needs 10.7 plus headroom
 		s.want(s.run(measured(5, 0), 290*time.Second), ruleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestTracking(t *testing.T) {
 	})
 }
 
-// An idle leader must not shrink a group whose other instances are saturated.
+// An idle leader must not reduce a group whose other instances are saturated.
 func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 	t.Parallel()
 	idle := Inputs{CPU: of(10), Busy: of(5), OldestAge: of(0), Backlog: of(0), Slots: 10, ServiceTime: 1}
@@ -358,7 +358,7 @@ func TestTrigger(t *testing.T) {
 		p.LowerBreachScaleIncrement = -6
 		s := newPolicyScript(t, p, 8)
 		in := measured(5, 0)
-		in.Busy = of(30) // 2.4 of 8: two would be overloaded, three would be 80 % busy
+		in.Busy = of(30) // 2.4 of 8 are busy: two would be overloaded, and three 80 % busy
 		s.want(s.run(in, time.Hour), ruleIn, 4)
 		s = newPolicyScript(t, p, 8)
 		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 2)

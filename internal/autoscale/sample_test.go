@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// at is a sample with this CPU usage and half of its ten slots busy.
+// at returns a sample with this CPU usage. Half of its ten slots are busy.
 func at(cpu float64) Sample { return Sample{CPU: of(cpu), Slots: 10, InWork: 5} }
 
 func TestMeasuresOfInstancesAreCombined(t *testing.T) {
@@ -69,7 +69,7 @@ func TestDeploymentOrPauseOnAnInstanceHoldsTheSize(t *testing.T) {
 	}
 }
 
-// TestAverageOverAllInstancesDecides is the case of the second review: the leader is idle, and another instance is not.
+// The leader is idle, but another instance is not, so the average must decide.
 func TestAverageOverAllInstancesDecides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

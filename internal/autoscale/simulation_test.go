@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "rewrite docs/scaling.md, docs/scale.md 
 type policyCase struct {
 	name   string
 	policy Policy
-	// changes of direction allowed beyond the load's own, and more with wrong readings
+	// turns is the number of changes of direction that are allowed beyond the load's own, and misled that number if
+	// readings are wrong.
 	turns, misled int
 }
 
@@ -36,8 +37,8 @@ func policyCases() []policyCase {
 	}
 }
 
-// allowed is the longest wait permitted with tracking: until the first new processes are ready, plus twice
-// DrainWithin.
+// allowed returns the longest wait that is permitted with tracking: until the first new processes are ready, plus
+// twice DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 // TestSimulation runs every policy against a hundred loads.
@@ -49,7 +50,7 @@ func TestSimulation(t *testing.T) {
 	}
 	policies := policyCases()
 	if raceDetector {
-		policies = policies[:1] // a pure function has no races, and the detector is slow
+		policies = policies[:1] // one is enough: a pure function has no data races, and the race detector is slow
 	}
 	results := make([][]outcome, len(policies))
 	var runs sync.WaitGroup
@@ -101,9 +102,9 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// allowedInFleet is the longest wait permitted in a group: two minutes for counting, two readings, the start of the
-// first instances, and half a minute for each doubling of the group. Readings may be lost for 12 minutes, and a spike
-// is 15 minutes' work of the largest size.
+// allowedInFleet returns the longest wait that is permitted in a group: two minutes for counting, two readings, the
+// start of the first instances, and half a minute for each doubling of the group. Readings may be missing for 12
+// minutes, and a spike may be 15 minutes of work for the maximum size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -115,7 +116,7 @@ func (c curve) allowedInFleet() time.Duration {
 	return d
 }
 
-// TestFleetSimulation runs tracking against a hundred loads of groups of 1 to 1,000 instances with delayed measures.
+// TestFleetSimulation runs tracking against a hundred loads of groups with 1 to 1,000 instances and delayed measures.
 func TestFleetSimulation(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -156,7 +157,7 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// fleetTable returns a table for the documentation with the worst of five services in each row.
+// fleetTable returns a table for the documentation. Each row shows the worst of five service times.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +
@@ -184,7 +185,7 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// lines lists all outcomes, for changes of a policy.
+// lines returns a list of all outcomes, for comparing versions of a policy.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -248,7 +249,7 @@ const (
 	closing = "<!-- end of simulation -->\n"
 )
 
-// insert replaces the tables between their marks.
+// insert replaces the tables between the markers in a page.
 func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)

@@ -6,45 +6,46 @@ import (
 	"time"
 )
 
-// resolution of the simulated time
+// step is the resolution of the simulated time.
 const step = 5 * time.Second
 
-// between two decisions about processes
+// interval is the time between two decisions about processes.
 const interval = 10 * time.Second
 
-// curve is a load and an app.
+// curve is a load, with the app that handles it.
 type curve struct {
 	family string
 	seed   uint64
 	length time.Duration
-	// load in processes: 3 keeps three busy
+	// load is the load in processes: 3 keeps three processes busy.
 	load func(t time.Duration, r *rand.Rand) float64
-	// messages that arrive at once, in seconds of work of one process
+	// burst is the work of messages that arrive at once, in seconds of one process.
 	burst func(t time.Duration) float64
-	// seconds per message, concurrent messages per process, and time until a process is ready
+	// service is the time per message in seconds, slots the number of concurrent messages per process, and start the
+	// time until a process is ready.
 	service float64
 	slots   int
 	start   time.Duration
-	// missing measures at t
+	// missing reports which measures are missing at t.
 	missing func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
-	// noise is the spread of CPU readings in percent; glitches are backlogs misread as zero or a thousand times too
-	// large.
+	// noise is the spread of CPU readings in percent. glitches is the probability that the backlog is misread as zero
+	// or as a thousand times too large.
 	noise    float64
 	glitches float64
-	// changes of the load's direction
+	// turns is how often the load changes direction.
 	turns int
-	// nil for processes on one machine
+	// fleet is nil for processes on one machine.
 	fleet *fleet
 }
 
-// fleet describes the leader's knowledge of a group.
+// fleet describes what the leader of a group knows.
 type fleet struct {
 	most    int           // maximum size
-	counted time.Duration // interval of counts of the backlog
-	lag     time.Duration // delay of counts
+	counted time.Duration // interval between two counts of the backlog
+	lag     time.Duration // age of a count when it is known
 }
 
-// between two decisions
+// interval returns the time between two decisions.
 func (c curve) interval() time.Duration {
 	if c.fleet != nil {
 		return 30 * time.Second
@@ -59,9 +60,10 @@ type simulation struct {
 	now     time.Duration
 	backlog float64
 	inWork  float64
-	// time at which each process is ready
+	// ready contains the time at which each process is ready.
 	ready []time.Duration
-	// numbers of messages; came is arrived over time, for the oldest message's age
+	// arrived and done are numbers of messages. came contains the values of arrived over time, from which the age of
+	// the oldest message follows.
 	arrived, done float64
 	came          []float64
 	oldest        int
@@ -82,7 +84,7 @@ func (w *simulation) busyProcesses() int {
 	return n
 }
 
-// resize starts processes or stops the latest ones, which still complete their work.
+// resize starts processes or stops the most recent ones, which still finish their work.
 func (w *simulation) resize(n int) {
 	for len(w.ready) < n {
 		w.ready = append(w.ready, w.now+w.c.start)
@@ -125,7 +127,7 @@ func (w *simulation) advance() {
 	w.backlogs = append(w.backlogs, w.backlog)
 }
 
-// known returns the backlog as known to the policy.
+// known returns the backlog that the policy sees.
 func (w *simulation) known() float64 {
 	if w.c.fleet == nil {
 		return w.backlog
@@ -137,7 +139,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// ownShare returns the busy share of the deciding instance, which is average.
+// ownShare returns the busy share of the deciding instance, which has an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -148,7 +150,7 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// age returns the oldest waiting message's age.
+// age returns the age of the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
@@ -184,7 +186,7 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// demand returns the minimum and maximum recent load.
+// demand returns the minimum and maximum of the recent load.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
@@ -197,21 +199,21 @@ func (w *simulation) demand(last time.Duration) (least, most float64) {
 // outcome is the result of a simulation.
 type outcome struct {
 	c curve
-	// maximum number of processes, and maximum number needed
+	// peak is the maximum number of processes, and needed the maximum that was needed.
 	peak   int
 	needed float64
-	// changes of size, and of their direction
+	// changes is how often the size changed, and turns how often it changed direction.
 	changes, turns int
-	// changes opposite to the load
+	// wrong lists the changes that were opposite to the load.
 	wrong []string
-	// longest wait, and backlog at the end
+	// waited is the longest wait, and left the backlog at the end.
 	waited time.Duration
 	left   float64
-	// process time relative to the work
+	// used is the running time of all processes divided by the time of the work.
 	used float64
-	// decisions without all readings, and scale-ins among them
+	// held is the number of decisions without all readings, and blind the number of scale-ins among them.
 	held, blind int
-	// instance time, and the minimum possible
+	// hours is the total running time of all instances, and ideal the minimum possible.
 	hours, ideal float64
 }
 

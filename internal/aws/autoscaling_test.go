@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// scalingStandIn returns the same answer to every call and records the calls.
+// scalingStandIn responds to every call with the same response, and records the calls.
 type scalingStandIn struct {
 	mu     sync.Mutex
 	asked  []url.Values
@@ -47,7 +47,7 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 	}
 	t.Cleanup(a.Close)
 	o := a.api.get().Options()
-	o.Retryer = sdk.NopRetryer{} // no retry delays
+	o.Retryer = sdk.NopRetryer{} // avoids retry delays
 	a.api = newClient(autoscaling.New(o))
 	return a
 }
@@ -62,7 +62,7 @@ func scalingRefusal(code, message string) string {
 		`<Code>%s</Code><Message>%s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, code, message)
 }
 
-// Source: Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
+// The expected requests follow the Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
 func TestScalingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestUnreachableAutoScaling(t *testing.T) {
 	}
 }
 
-// metadata serves instance metadata with session tokens (IMDSv2).
+// metadata serves instance metadata with session tokens (IMDSv2), and returns an instance that reads it.
 func metadata(t *testing.T, values map[string]string) *Instance {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,7 @@ func TestInstance(t *testing.T) {
 }
 
 func TestInstanceOutsideEC2(t *testing.T) {
-	// TestMain disables the metadata service.
+	// TestMain turns off the metadata service.
 	t.Parallel()
 	i, err := NewInstance("")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks receive and delete ten messages, and report the cost per message. "stub" uses no network; "loopback"
-// uses a server with prepared answers. "sdk" uses the SDK's client.
+// BenchmarkReceiveDelete receives and deletes ten messages, and reports the cost per message. "stub" uses no network,
+// and "loopback" a server with prepared responses. "sdk" uses the SDK's client.
 
 func BenchmarkReceiveDelete(b *testing.B) {
 	receive, remove := cannedTen()
@@ -102,7 +102,8 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 	spent()
 }
 
-// meter measures time and CPU per message of this process, including server and garbage collector.
+// meter measures the time and the CPU time per message of this process, including the server and the garbage
+// collector.
 func meter(b *testing.B) (report func()) {
 	cpu := func() time.Duration {
 		var u syscall.Rusage
@@ -119,7 +120,8 @@ func meter(b *testing.B) (report func()) {
 	}
 }
 
-// serveCanned answers on loopback with minimal work, so that the client dominates.
+// serveCanned serves prepared responses on the loopback address with minimal work, so that the client's cost
+// dominates.
 func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 var noWait = new(time.Duration)
 
-// script answers the n-th request with the n-th step, later ones with the last step.
+// script responds to the n-th request with the n-th step, and to later requests with the last step.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -55,7 +55,7 @@ func throttled() *http.Response {
 
 func unavailable() *http.Response { return reply(503, `<html>upstream is down</html>`) }
 
-// Retries and the resulting errors.
+// The test checks the number of attempts and the resulting error.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	reset := func(*http.Request) (*http.Response, error) {
@@ -115,7 +115,7 @@ func TestAttempts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // no real retry delays
+			synctest.Test(t, func(t *testing.T) { // avoids real retry delays
 				q := openCanned(t, test.steps, nil)
 				err := test.do(q)
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
@@ -132,7 +132,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// Failures spend a retry budget: if the service is down, calls are no longer attempted three times each.
+// Failures use up a retry budget. While the service is down, most calls are no longer attempted three times.
 func TestRetriesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// Verifies a signature by signing the received request with the same key.
+// The test verifies a signature by signing the received request with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {
@@ -226,14 +226,14 @@ func TestRequestsAreSigned(t *testing.T) {
 	}
 }
 
-// A machine with a wrong clock works after one rejected request.
+// After one rejected request, a machine with a wrong clock can make calls.
 func TestWrongClockIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var theirs atomic.Int64 // service's clock minus the local clock
+				var theirs atomic.Int64 // how far the service's clock is ahead
 				theirs.Store(int64(skew))
 				server := func(r *http.Request) (*http.Response, error) {
 					now := time.Now().Add(time.Duration(theirs.Load())).UTC()
@@ -258,7 +258,7 @@ func TestWrongClockIsCorrected(t *testing.T) {
 				if n := s.calls.Load(); n != 4 || len(adjusted) != 1 || (adjusted[0]-skew).Abs() > time.Second {
 					t.Errorf("%d requests for 3 calls, clock adjusted by %v; want 4, and %s once", n, adjusted, skew)
 				}
-				theirs.Store(0) // the local clock is corrected
+				theirs.Store(0) // as after a correction of the local clock
 				if errs := q.Delete(context.Background(), []string{"r"}); errs != nil {
 					t.Errorf("after the clock was set right: %v", errs)
 				}
@@ -328,7 +328,7 @@ func TestSendRefusesWhatJSONCannotCarry(t *testing.T) {
 	}
 }
 
-// Ten per call is the limit of SQS and the cheapest.
+// SQS allows ten receipt handles per call, so batches of ten cost least.
 func TestDeletesAreBatchedByTen(t *testing.T) {
 	t.Parallel()
 	var sizes []int
@@ -353,7 +353,7 @@ func TestDeletesAreBatchedByTen(t *testing.T) {
 	}
 }
 
-// queueOnServer returns a queue on a real socket and counts the connections of its client.
+// queueOnServer returns a queue on a real socket, and the number of connections that its client opens.
 func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -376,13 +376,13 @@ func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections
 	return q, connections
 }
 
-// Also, long responses are complete with and without Content-Length.
+// Long responses are also read completely, with and without a Content-Length.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
 	q, connections := queueOnServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
-			_, _ = io.WriteString(w, long) // chunked: longer than the server's buffer
+			_, _ = io.WriteString(w, long) // chunked, because it exceeds the server's buffer
 		}
 	})
 	for range 10 {
@@ -396,7 +396,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// A worker's maximum number of concurrent calls reuses connections.
+// Connections are reused even if a worker makes its maximum number of concurrent calls.
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 128 // 64 receives and 64 deletes

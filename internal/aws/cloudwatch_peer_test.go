@@ -13,12 +13,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Runs against moto, which must return the same sums.
+// The test runs against moto, which must return the same sums.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}
-	endpoint := testpeer.Moto(t, "cloudwatch") // before setAWS changes the environment
+	endpoint := testpeer.Moto(t, "cloudwatch") // before setAWS, which changes the environment
 	setAWS(t, nil)
 	c, err := OpenCloudWatch(context.Background(), &Options{Region: "eu-west-1", Endpoint: endpoint})
 	if err != nil {
@@ -28,7 +28,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	ctx, at := context.Background(), time.Now().UTC().Truncate(time.Minute).Add(-10*time.Minute)
 
 	var data []Datum
-	for i := range 150 { // the SDK would compress bodies above 10 KB
+	for i := range 150 { // enough that the SDK would compress the body, which it does above 10 KB
 		data = append(data, Datum{Name: "Duration", Dimension: "Queue", DimensionValue: fmt.Sprintf("jobs-%d", i),
 			Unit: "Milliseconds",
 			At:   at, Samples: 4, Sum: float64(100 + i), Minimum: 5, Maximum: 60})
@@ -59,7 +59,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 }
 
-// statistics returns the values in the hour around at.
+// statistics returns the statistics for the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
 	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{

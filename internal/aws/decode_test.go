@@ -95,7 +95,7 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 	}
 }
 
-// Digests computed with Python's hashlib from the documented format.
+// The expected digests were computed from the documented format with Python's hashlib.
 func TestAttributeDigest(t *testing.T) {
 	t.Parallel()
 	attrs := []queue.Attribute{{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xff"},
@@ -178,7 +178,7 @@ func FuzzReadMessages(f *testing.F) {
 			t.Fatal("more messages than bytes")
 		}
 		if !utf8.ValidString(answer) || wantErr != nil {
-			return // the reader does not validate UTF-8
+			return // unlike encoding/json, the reader does not validate UTF-8
 		}
 		if err != nil {
 			t.Fatalf("encoding/json takes it, the reader does not: %v", err)
@@ -191,7 +191,8 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// readSlowly decodes with encoding/json, field by field, for exact names and the last of duplicates.
+// readSlowly decodes with encoding/json, field by field: names must match exactly, and the last of duplicate members
+// applies.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -223,7 +224,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// comparable rejects duplicate members, which encoding/json merges, and deep nesting.
+// comparable returns an error for duplicate members, which encoding/json merges, and for deep nesting.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()
@@ -322,7 +323,7 @@ func must(err error) {
 	}
 }
 
-// Thousands of IDs outlive their messages; bodies must not.
+// Thousands of IDs outlive their messages, so they must not keep the bodies in memory.
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
 	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()

@@ -19,15 +19,15 @@ import (
 	"tendril/queue"
 )
 
-// rewired returns the table's client with another transport.
+// rewired returns a client for the table that uses another transport.
 func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(table.api.get().Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: transport}
 	})
 }
 
-// oneAtATime returns a client whose calls are serialized with all others that share turn. Unlike DynamoDB, moto
-// evaluates conditions without a lock. The order of calls is still random.
+// oneAtATime returns a client that makes one call at a time, together with all clients that share turn. This is
+// needed because moto, unlike DynamoDB, evaluates conditions without a lock. The order of calls remains random.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -36,7 +36,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 		if err != nil {
 			return nil, err
 		}
-		// The call ends when its response has been read.
+		// A call ends after its response has been read.
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -44,7 +44,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	}))
 }
 
-// Runs against third-party DynamoDB servers.
+// The test runs against third-party DynamoDB servers.
 func TestTableOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -53,9 +53,9 @@ func TestTableOnForeignServers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start func(testing.TB) (endpoint string)
-		// serialize calls
+		// inTurns means that calls must be serialized.
 		inTurns bool
-		// without transactions and time to live
+		// lacks means that the server has neither transactions nor time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
@@ -110,7 +110,7 @@ func TestTableOnForeignServers(t *testing.T) {
 	}
 }
 
-// countedSends is a sender without failures.
+// countedSends is a Sender that never fails and counts its sends.
 type countedSends struct{ n int }
 
 func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent, error) {
@@ -118,7 +118,7 @@ func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent
 	return queue.Sent{ID: fmt.Sprint("message-", c.n)}, nil
 }
 
-// stored leads in the stored lease's term.
+// stored is a Leadership that leads in the term of the stored lease.
 type stored struct {
 	leases *registry.Leases
 	lease  string
@@ -151,7 +151,7 @@ func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
 	return table
 }
 
-// wantRefusals makes calls that must fail with code.
+// wantRefusals makes calls that must fail with this code.
 func wantRefusals(t *testing.T, code string, calls ...func(context.Context) error) {
 	t.Helper()
 	for i, c := range calls {
@@ -162,7 +162,7 @@ func wantRefusals(t *testing.T, code string, calls ...func(context.Context) erro
 }
 
 func createTwice(t *testing.T, table *Table) {
-	for range 2 { // the second call finds it
+	for range 2 { // the second call finds the table
 		if err := table.Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func expires(t *testing.T, table *Table) {
 	}
 }
 
-// lead stores a term's lease.
+// lead stores the lease of a term.
 func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	t.Helper()
 	leases := registry.NewLeases(table)
@@ -198,7 +198,7 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// tries announces each try of a run once, and only in the current term.
+// tries checks that each try of a run is announced once, and only in the current term.
 func tries(t *testing.T, table *Table) {
 	try := func(before, term int64, changed, stale bool) {
 		t.Helper()
@@ -213,23 +213,23 @@ func tries(t *testing.T, table *Table) {
 			t.Errorf("try %d in term %d: %+v is stored", before+1, term, got)
 		}
 	}
-	try(0, 1, false, true) // without a lease
+	try(0, 1, false, true) // there is no lease
 	lead(t, table, "tries", 1, false)
 	try(0, 2, false, true)
-	try(1, 1, false, false) // try 1 is missing
+	try(1, 1, false, false) // there is no try 1
 	try(0, 1, true, false)
-	try(0, 1, true, false) // repeated
+	try(0, 1, true, false) // a repetition
 	lead(t, table, "tries", 1, true)
-	try(1, 1, false, true) // released
+	try(1, 1, false, true) // the lease is released
 	lead(t, table, "tries", 2, false)
-	try(0, 2, false, false) // term 1 announced it without settling it
+	try(0, 2, false, false) // term 1 announced it but did not settle it
 	try(1, 2, true, false)
 	lead(t, table, "tries", 3, false)
 	try(1, 3, false, false)
 	try(0, 2, false, true)
 }
 
-// unknownAttributes checks that another version's attributes stay.
+// unknownAttributes checks that the attributes of another version are kept.
 func unknownAttributes(t *testing.T, table *Table) {
 	absent := registry.Record{Kind: registry.KindTask, Key: "unknown/t"}
 	swap := func(old, next registry.Record) {
@@ -251,16 +251,16 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// rivals announce tries of the same runs concurrently, each in the term that it believes is current, while the lease
-// moves on. No change is made in a term that has already ended, and no try belongs to two terms.
+// rivals announce tries of the same runs concurrently, each in the term that it considers current, while the lease
+// changes. No change is made in a term that has ended, and no try belongs to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
 	lead(t, table, "rivals", 1, false)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	over := int64(0)               // last ended term
-	claimers := map[string]int64{} // by run and try
+	over := int64(0)               // the last term that has ended
+	claimers := map[string]int64{} // term by run and try
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
 		before := over
@@ -312,7 +312,7 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
-// lostReply makes a change whose first response is lost.
+// lostReply checks a change whose first response is lost.
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true

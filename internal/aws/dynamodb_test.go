@@ -27,10 +27,10 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	return table
 }
 
-// ledger answers in order and records requests.
+// ledger returns its responses in order and records the requests.
 type ledger struct {
 	answers []*http.Response
-	asked   []string // action and body
+	asked   []string // action and body of each request
 }
 
 func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -135,7 +135,8 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// After a lost response, DynamoDB rejects the repeated swap and returns the item that it had stored.
+// A swap whose response was lost is repeated. DynamoDB rejects the second one and returns the stored item, which the
+// swap must recognize as its own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -160,7 +161,7 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	}
 }
 
-// Another program's item is never treated as a free lease.
+// Another program's item must never be treated as a free lease.
 func TestForeignItemIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -243,7 +244,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 }
 
-// Versions of tendril share a table: attributes are part of the format, and unknown ones stay.
+// Different versions of tendril share a table, so the attributes are a fixed format, and unknown attributes are kept.
 func TestItemsKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	ok := func() *http.Response { return reply(200, `{}`) }
@@ -283,7 +284,7 @@ func TestItemsKeepTheirFormat(t *testing.T) {
 	}
 }
 
-// tried announces a try after some others in the same term.
+// tried returns a change that announces a try, after others in the same term.
 func tried(key string, before, term int64) registry.Change {
 	record := func(n int64) registry.Record {
 		r := registry.Record{Kind: registry.KindRun, Key: key}

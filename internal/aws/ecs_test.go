@@ -110,7 +110,7 @@ func TestTaskPlace(t *testing.T) {
 	}
 }
 
-// A standalone task has no service.
+// A standalone task belongs to no service.
 func TestServiceOfATask(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

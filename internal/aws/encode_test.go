@@ -28,7 +28,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// Requests, including headers, equal the SDK's, so that servers treat both the same.
+// The requests, including headers, are the same as the SDK's, so servers cannot treat them differently.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

@@ -17,7 +17,8 @@ import (
 	"tendril/internal/registry"
 )
 
-// A proxy's page, an empty response or another protocol's error names the intended service and the variable to check.
+// If a proxy's page, an empty response or an error of another protocol arrives, the error names the intended service
+// and the variable to check.
 func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -42,7 +43,7 @@ func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 		for service, c := range calls {
 			err := c.call(t.Context())
 			if status == 404 && service == "S3" {
-				continue // an object that does not exist
+				continue // valid response: the object does not exist
 			}
 			if err == nil {
 				t.Errorf("%s answered %d %s: no error", service, status, body)
@@ -62,7 +63,7 @@ type foreignCall struct {
 	call              func(context.Context) error
 }
 
-// foreignCalls returns a call of each service.
+// foreignCalls returns one call per service.
 func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	t.Helper()
 	ctx := t.Context()

@@ -14,13 +14,13 @@ import (
 	"tendril/queue"
 )
 
-// fakeIAM serves IAM and STS and denies the actions in denied.
+// fakeIAM serves IAM and STS, and denies the actions in denied.
 type fakeIAM struct {
 	arn    string
 	denied []string
-	refuse string // error code of simulations
+	refuse string // error code of simulation requests
 	asked  []url.Values
-	scopes []string // of signatures
+	scopes []string // scopes of the requests' signatures
 }
 
 func (f *fakeIAM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func TestIAMRefusals(t *testing.T) {
 	if want := []string{"cn-north-1/sts", "cn-north-1/iam"}; !slices.Equal(f.scopes, want) {
 		t.Errorf("signed for %v, want %v", f.scopes, want)
 	}
-	// All requested actions are allowed.
+	// Now all requested actions are allowed.
 	f.refuse = ""
 	if _, err = i.Denied(t.Context(), caller, nil, "*", nil); err != nil {
 		t.Errorf("nothing asked: %v", err)

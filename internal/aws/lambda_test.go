@@ -281,12 +281,12 @@ func TestInvokeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// memoryConn discards writes.
+// memoryConn is a connection that discards writes.
 type memoryConn struct{ net.Conn }
 
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// Any failure reports whether a byte was written to the connection.
+// Every error reports whether a byte was written to the connection.
 func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
@@ -348,7 +348,7 @@ func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	}
 }
 
-// A sealed connection either rejects a write or has counted it.
+// A sealed connection has either counted a write or rejects it.
 func TestSealedConnections(t *testing.T) {
 	t.Parallel()
 	for range 200 {
@@ -373,14 +373,14 @@ type countingConn struct {
 
 func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), nil }
 
-// rewiredLambda returns the function's client with another transport.
+// rewiredLambda returns a client for the function that uses another transport.
 func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 	return lambda.New(l.api.get().Options(), func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}
 	})
 }
 
-// Only a call on a dead connection is repeated.
+// A call is repeated only if its connection was dead before a byte was sent.
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -424,7 +424,6 @@ func TestBoundedBodies(t *testing.T) {
 	}
 }
 
-// Large payloads arrive unchanged.
 func TestLargePayloads(t *testing.T) {
 	t.Parallel()
 	payload, _ := json.Marshal(strings.Repeat("é\"", 1<<20))

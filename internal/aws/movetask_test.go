@@ -16,7 +16,7 @@ const (
 		`Only one active task is allowed for a source queue arn at a given time."}`
 )
 
-// openMoves finds a dead-letter queue on a server with prepared answers.
+// openMoves opens a dead-letter queue on a server with prepared responses.
 func openMoves(t *testing.T, answers map[string]string) (q *Queue, asked map[string]map[string]any) {
 	t.Helper()
 	answers["GetQueueAttributes"] = `{"Attributes":{"QueueArn":"` + movesDead + `"}}`
@@ -54,7 +54,7 @@ func TestMoveTask(t *testing.T) {
 		got != (MoveProgress{Status: "RUNNING", Moved: 3, ToMove: 9}) {
 		t.Errorf("progress %+v, %v", got, err)
 	}
-	// Since another task started, ours has no handle.
+	// Another task has started since, so this one has no handle.
 	answers["ListMessageMoveTasks"] = `{"Results":[{"TaskHandle":"other","Status":"RUNNING","StartedTimestamp":8},` +
 		`{"Status":"FAILED","StartedTimestamp":7,"ApproximateNumberOfMessagesMoved":5,"FailureReason":"because"}]}`
 	if got, err := task.Progress(t.Context()); err != nil ||
@@ -86,7 +86,7 @@ func TestServerWithoutMoveTasks(t *testing.T) {
 	}
 }
 
-// Runs against moto's SQS, which does not support them.
+// The server is moto, which does not support move tasks.
 func TestForeignServerWithoutMoveTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

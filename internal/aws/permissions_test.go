@@ -21,7 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients maps the SDK's packages, named like the services in IAM, to clients. Instance metadata needs no permission.
+// clients maps the names of services in IAM, which are also the SDK's package names, to client types. Instance
+// metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -29,11 +30,11 @@ var clients = map[string]reflect.Type{
 	"s3": reflect.TypeFor[*s3.Client](), "sqs": reflect.TypeFor[*sqs.Client](),
 }
 
-// iamNames lists services whose IAM name differs from the package.
+// iamNames lists the services whose name in IAM differs from the SDK's package name.
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// calls finds the operations that this package calls, such as "sqs:CreateQueue": methods of a client or, without the
-// SDK, names in strings.
+// calls returns the operations that this package calls, such as "sqs:CreateQueue". It finds calls of client methods
+// and, for calls that bypass the SDK, names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -53,7 +54,7 @@ func calls(t *testing.T) (found []string) {
 		for _, spec := range file.Imports {
 			name, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "github.com/aws/aws-sdk-go-v2/service/")
 			switch {
-			case !ok || strings.Contains(name, "/"): // types and schemas
+			case !ok || strings.Contains(name, "/"): // names of types and schemas, not of calls
 			case clients[name] == nil:
 				t.Errorf("%s imports %s: enter its client in this test", entry.Name(), spec.Path.Value)
 			default:
@@ -65,7 +66,7 @@ func calls(t *testing.T) (found []string) {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
 				of := n.X
-				if got, ok := of.(*ast.CallExpr); ok { // api.get().CreateTable
+				if got, ok := of.(*ast.CallExpr); ok { // such as api.get().CreateTable
 					if get, ok := got.Fun.(*ast.SelectorExpr); ok && get.Sel.Name == "get" {
 						of = get.X
 					}
@@ -90,7 +91,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// AWS would deny a missing call to users of the policy that check prints.
+// If a call were missing, AWS would deny it to users of the policy that check prints.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

@@ -51,7 +51,7 @@ func TestCodeOfARefusal(t *testing.T) {
 	}
 }
 
-// Errors of infrequent calls, which use the SDK's client, are the same.
+// Infrequent calls use the SDK's client, and must return the same errors as frequent calls.
 func TestErrorsOfTheSDK(t *testing.T) {
 	t.Parallel()
 	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",
@@ -100,7 +100,7 @@ func TestReadRefusal(t *testing.T) {
 	}
 }
 
-// AWS returns the canonical request, including the session token, for a rejected signature.
+// For a rejected signature, AWS returns the canonical request, which includes the session token.
 func TestNoTokenInErrors(t *testing.T) {
 	t.Parallel()
 	const text = "The request signature we calculated does not match.\n\nThe Canonical String should have been\n" +

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// objectServer serves S3, counts calls and disables retry delays.
+// objectServer returns a client of a server without retry delays, and the number of calls.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -46,7 +46,7 @@ func openS3(t *testing.T, opts *Options) *S3 {
 	return s
 }
 
-// refuseObject returns an error response of S3.
+// refuseObject returns an S3 error response.
 func refuseObject(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
@@ -82,7 +82,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// An object of unknown size is read up to the limit.
+// An object of unknown size is read only up to the limit.
 func TestFetchIsBounded(t *testing.T) {
 	t.Parallel()
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
@@ -131,7 +131,6 @@ func TestRefusedFetches(t *testing.T) {
 	}
 }
 
-// An object with an incomplete body is fetched again.
 func TestIncompleteObjectIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	broken := func(w http.ResponseWriter) {
@@ -172,7 +171,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The caller's deadline does not mean that the object is missing.
+// A deadline that ends before the response does not mean that the object is missing.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
 	s, _ := objectServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -204,7 +203,7 @@ func TestObjectRequests(t *testing.T) {
 	for _, test := range []struct {
 		bucket, key string
 		variables   map[string]string
-		want        string // METHOD URL
+		want        string // method and URL
 		signedFor   string
 	}{
 		{"photos", "a b/ü?+%.json", nil,
@@ -244,7 +243,7 @@ func TestObjectRequests(t *testing.T) {
 			if !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
 				t.Errorf("signed as %s, want %s", signed, test.signedFor)
 			}
-			// S3 signs paths without escaping them again (Signature Version 4, canonical URI).
+			// S3 signs paths as they are, without escaping them again (Signature Version 4, canonical URI).
 			again, at := req.Clone(t.Context()), req.Header.Get("X-Amz-Date")
 			again.Header.Del("Authorization")
 			when, err := time.Parse("20060102T150405Z", at)
@@ -264,7 +263,8 @@ func TestObjectRequests(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
 }
 
-// A mismatch is retried and then an error. The values are the algorithms' check values for "123456789" in base64.
+// A mismatch is retried, and is an error if it persists. The values are the check values of the algorithms for
+// "123456789", in base64.
 func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 	t.Parallel()
 	for name, sum := range map[string]string{
@@ -297,7 +297,7 @@ func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 		}
 	}
 	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // of three parts
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // checksum of an upload in three parts
 		io.WriteString(w, "123456789")
 	})
 	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {

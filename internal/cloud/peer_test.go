@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// account is a moto server as seen by one environment.
+// account is an account on a moto server, as seen by one environment.
 type account struct {
 	t   *testing.T
 	sqs *aws.SQS
@@ -47,7 +47,7 @@ func newAccount(t *testing.T) *account {
 	return &account{t, sqs, &strings.Builder{}}
 }
 
-// settings returns the settings of an environment on SQS.
+// settings returns the settings of an environment that uses SQS.
 func (a *account) settings(name string, flags map[string]string) *config.Config {
 	a.t.Helper()
 	given := map[string]string{"name": name, "backend": "sqs", "region": "eu-west-1"}
@@ -121,7 +121,7 @@ func (a *account) inventory(cfg *config.Config) *Inventory {
 	return i
 }
 
-// plan lists the effects of a termination.
+// plan returns the plan of a termination, also as lines of text.
 func (a *account) plan(i *Inventory) (lines []string, plan []Resource) {
 	a.t.Helper()
 	plan, err := i.Plan(a.t.Context())
@@ -250,7 +250,7 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	a.create("orders", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":"4"}`},
 		aws.Tags("billing"))
 	table := a.table("registry", aws.Tags("shop"))
-	if err := a.ensure(a.settings("shop", nil)); err != nil { // before the settings named another queue
+	if err := a.ensure(a.settings("shop", nil)); err != nil { // creates the queue before the settings name another one
 		t.Fatal(err)
 	}
 	cfg := a.settings("shop", map[string]string{"queue": "orders", "registry-table": "registry"})
@@ -278,7 +278,7 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	}
 }
 
-// Removing the tag between list and deletion keeps the resource.
+// A resource is kept if its tag is removed between listing and deleting it.
 func TestOwnershipIsCheckedAgain(t *testing.T) {
 	a := newAccount(t)
 	q := a.create("shop", nil, nil)
@@ -291,7 +291,7 @@ func TestOwnershipIsCheckedAgain(t *testing.T) {
 	equal(t, "queues", a.queues(), []string{"shop"})
 }
 
-// Only those with the environment's mark are deleted.
+// Only alarms and dashboards with the environment's mark are deleted.
 func TestTerminationDeletesAlarmsAndDashboard(t *testing.T) {
 	a := newAccount(t)
 	cloudWatch, err := aws.OpenCloudWatch(t.Context(), nil)

@@ -14,7 +14,7 @@ func TestPolicyCoversTheSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags map[string]string
 		use   Use
-		want  map[string]string // resources by Sid
+		want  map[string]string // resources by statement ID
 	}{
 		"embedded queues": {flags: map[string]string{"queue": "jobs"}, use: Use{TaskQueues: []string{""}}},
 		"a queue by its URL": {flags: map[string]string{"queue-url": jobs},

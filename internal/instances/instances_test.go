@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// network is the store as one instance reaches it.
+// network is the store as one instance reaches it, with failures that tests control.
 type network struct {
 	Store
 	down   atomic.Bool
@@ -43,7 +43,7 @@ func (n *network) Swap(ctx context.Context, name string, old, next queue.Lease) 
 	return n.Store.Swap(ctx, name, old, next)
 }
 
-// fleet is some instances that share a registry.
+// fleet contains instances that share a registry.
 type fleet struct {
 	store  Store
 	writes atomic.Int64
@@ -57,7 +57,7 @@ func (f *fleet) options() (Options, *network) {
 	return Options{Store: n, Environment: "jobs", Log: slog.New(slog.DiscardHandler)}, n
 }
 
-// process is one running member.
+// process is a running member.
 type process struct {
 	*Member
 	network *network
@@ -83,7 +83,7 @@ func (f *fleet) start(t *testing.T, name string) *process {
 	return p
 }
 
-// stop ends a member as a graceful stop does.
+// stop stops a member gracefully.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.kill()
@@ -98,7 +98,7 @@ func (f *fleet) watcher() *Watcher {
 	return NewWatcher(opts)
 }
 
-// names reads the instances that are reachable.
+// names returns the names of the reachable instances.
 func names(t *testing.T, w *Watcher) (reachable []string) {
 	t.Helper()
 	all, err := w.Read(t.Context())
@@ -184,12 +184,12 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		time.Sleep(Heartbeat + 2*ReadInterval) // the last change was seen up to one interval after the cut
+		time.Sleep(Heartbeat + 2*ReadInterval) // the last change may be seen up to one interval after the cut
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
 
-		// Its slot is freed in the end, and it takes another one when it is back.
+		// Its slot is freed after a while, and it takes another one when it is back.
 		time.Sleep(ForgetAfter)
 		if all, _ := w.Recent(); len(all) != 1 {
 			t.Errorf("%d instances are remembered", len(all))
@@ -221,7 +221,7 @@ func TestChangedStatusIsWrittenAtOnceAndLoadIsNot(t *testing.T) {
 			t.Errorf("%d writes for one change", n)
 		}
 
-		// An hour without changes: one write a minute, or up to a tenth more.
+		// In an hour without changes, there is one write per minute, or up to a tenth more.
 		before = f.writes.Load()
 		time.Sleep(time.Hour)
 		if n := f.writes.Load() - before; n < 60 || n > 67 {
@@ -254,7 +254,7 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 	})
 }
 
-// answerLoser makes changes without answering.
+// answerLoser is a store that makes changes but returns errors, as if the responses were lost.
 type answerLoser struct {
 	Store
 	lose atomic.Bool
@@ -268,8 +268,8 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// TestThousandInstances starts a thousand instances at once, and counts their writes and reads. The dollars for them are
-// in docs/scale.md.
+// TestThousandInstances starts a thousand instances at the same time, and counts their writes and reads.
+// docs/scale.md contains their cost.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -295,7 +295,7 @@ func TestThousandInstances(t *testing.T) {
 		time.Sleep(measured)
 		writes := float64(f.writes.Load()-before) / measured.Seconds()
 		reads := float64(f.reads.Load()-readBefore) / measured.Seconds()
-		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6 // dollars, on demand
+		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6 // on-demand prices in dollars
 		dollars := seconds * (writes*write + reads*read) / n
 		t.Logf("%.1f writes and %.1f reads a second, %.3f dollars per instance and month", writes, reads, dollars)
 		if writes > 20 || dollars > 0.05 {

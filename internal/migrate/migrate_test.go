@@ -15,22 +15,23 @@ import (
 	"tendril/queue"
 )
 
-// fakeQueue is an in-memory source or destination.
+// fakeQueue is an in-memory queue, for use as a source or a destination.
 type fakeQueue struct {
 	fifo     bool
 	items    []Item
-	at       int // next message to take
+	at       int // index of the next message to take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// onSend and onDelete run before a call. before is a lost call, after a lost response.
+	// onSend and onDelete are called before a call. An error before means that the call is lost, and an error after
+	// that its response is lost.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
-	// fails returns a message's error; may be nil. countErr is Count's error.
+	// fails, if set, returns the error for a message. countErr is the error of Count.
 	fails    func(body string) error
 	countErr error
 
-	mu    sync.Mutex // for concurrent calls
+	mu    sync.Mutex // because calls may be concurrent
 	calls int
 }
 
@@ -141,7 +142,7 @@ func openJournal(t *testing.T, path string) *Journal {
 	return j
 }
 
-// migrated runs a migration with the journal at path.
+// migrated runs a migration that uses the journal at path.
 func migrated(t *testing.T, path string, from, to *fakeQueue, o Options) (*Result, error) {
 	t.Helper()
 	j := openJournal(t, path)
@@ -176,12 +177,12 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process is killed at each step of its third call, and another one continues.
+// A process is killed at each step of its third call, and another process continues.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
-		sent     bool // the destination has the messages
-		accepted bool // recorded in the journal
+		sent     bool // the destination has accepted the messages
+		accepted bool // the journal has recorded that
 	}{{"before the send", false, false}, {"after the send", true, false}, {"before the delete", true, true}} {
 		for _, fifo := range []bool{false, true} {
 			for _, later := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -220,7 +221,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 						}
 						want := 40
 						if !fifo && c.sent && !c.accepted {
-							want = 50 // at least once
+							want = 50 // because messages arrive at least once
 						}
 						if len(to.received) != want || len(slices.Compact(slices.Sorted(slices.Values(to.bodies())))) != 40 {
 							t.Errorf("the destination has %d messages, want %d: %v", len(to.received), want, to.bodies())
@@ -232,7 +233,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 	}
 }
 
-// With another sender, the destination's count does not tell whether messages were accepted.
+// If another sender uses the destination, its count does not show whether the messages were accepted.
 func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	for decision, want := range map[Decision]int{Undecided: 0, Resend: 2, Drop: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -259,7 +260,7 @@ func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	}
 }
 
-// Soon after a kill, the deduplication IDs are still known, and the count does not matter.
+// Soon after a kill, the destination still knows the deduplication IDs, so the count does not matter.
 func TestMessagesOfAFIFOQueueAreSentAgainWhileTheDestinationKnowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "j")
@@ -338,7 +339,7 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// A message in flight blocks its own group until it is visible again.
+// A message in flight blocks only its own group, until it is visible again.
 func TestFIFOMessagesInFlightAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(true, "a0", "a1", "b0"), newFake(true)
@@ -372,7 +373,7 @@ func TestJournalOfAnotherMigrationIsRefused(t *testing.T) {
 	}
 }
 
-// A crash may truncate the last line anywhere.
+// A crash may cut off the last line at any byte.
 func TestJournalWithACutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)

@@ -16,7 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// A destination with another size limit gets smaller batches. A message that is always too large stays at the source.
+// A destination with a lower size limit gets smaller batches. A message that exceeds the limit on its own stays at
+// the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	}
 }
 
-// Individual failures are retried. Only messages that the destination may already have can be duplicated.
+// Messages that fail individually are sent again. Only those that the destination may already have can be duplicated.
 func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	for code, resent := range map[string]int{queue.CodeRequestThrottled: 0, "ThrottlingException": 0,
 		queue.CodeStorageFailed: 0, queue.CodeUnreachable: 2} {
@@ -78,7 +79,7 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	}
 }
 
-// Permanent and persistent errors end the run. Nothing is lost, and the next run continues.
+// Permanent and persistent errors end the run. No message is lost, and the next run continues.
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
 	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	}
 }
 
-// The embedded queue accepts a due time and has no longest delay.
+// The embedded queue accepts a due time, without a maximum delay.
 func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, "now", "later"), newFake(false)
@@ -133,7 +134,7 @@ func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	})
 }
 
-// A batch has at most 1 MiB, also on a FIFO queue.
+// Batches have at most 1 MiB, also on a FIFO queue.
 func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	}
 }
 
-// An invalid line is not skipped, because its content is unknown.
+// A line that cannot be read is not skipped, because its content is unknown.
 func TestDamagedJournalIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
@@ -205,7 +206,7 @@ func TestLinesOfAResult(t *testing.T) {
 	if diff := cmp.Diff(want, r.Lines()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	r.FIFO = true // the destination deduplicates
+	r.FIFO = true // so the destination deduplicates
 	if diff := cmp.Diff(slices.Delete(want, 1, 2), r.Lines()); diff != "" {
 		t.Errorf("FIFO (-want +got)\n%s", diff)
 	}

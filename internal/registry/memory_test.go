@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// sender loses the responses to its first sends.
+// sender is a Sender that loses the responses to its first sends.
 type sender struct {
 	lose, sends int
 	err         error
@@ -44,7 +44,7 @@ func TestMemoryIsARegistry(t *testing.T) {
 	}, leases)
 }
 
-// following leads in the stored term.
+// following is a Leadership that leads in the stored lease's term.
 type following struct {
 	leases *registry.Leases
 	lease  string
@@ -58,7 +58,7 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// An unsettled try of the previous process, with another term, is followed by the next try. A settled run stays
+// If the previous process, which had another term, left a try unsettled, the next try follows. A settled run stays
 // settled.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 		t.Errorf("after another: %+v, %v with %d sends; want it settled", third, err, s.sends)
 	}
 
-	// A FIFO queue deduplicates for 5 minutes only.
+	// A FIFO queue deduplicates only for 5 minutes.
 	fifo := registrytest.Run("audit", 2)
 	fifo.Queue, fifo.DueAt, s.lose = "jobs.fifo", time.Now().Add(-10*time.Minute), 3
 	if _, err := enqueue(fifo); err == nil {
@@ -93,7 +93,8 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// A failed dial sends nothing and is repeated as often as needed. A broken connection may have sent the message.
+// If dialing fails, nothing is sent, and the send is repeated as often as needed. If a connection breaks, the message
+// may have been sent.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -111,7 +112,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Skip finds a try that another leader announced without settling it.
+// Skip finds tries that another leader announced but did not settle.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The group waits for everything that is stopped before the membership ends.
+// The membership ends only after everything else has stopped.
 func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestPlaceHasTheFormatOfTheOption(t *testing.T) {
 	}
 }
 
-// The cluster manages the group of a pod's node.
+// A pod's node may be in a group, but the cluster manages that group.
 func TestPodIsNotInAGroup(t *testing.T) {
 	t.Setenv(metadataVariable, "")
 	t.Setenv(kubernetesVariable, "10.0.0.1")
@@ -31,7 +31,7 @@ func TestPodIsNotInAGroup(t *testing.T) {
 	}
 }
 
-// fakeECS serves a task's container agent and the ECS and scaling APIs.
+// fakeECS serves the container agent's metadata, and the APIs of ECS and Application Auto Scaling.
 func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 const task = `{"Cluster":"arn:aws:ecs:eu-west-1:123456789012:cluster/prod",` +
 	`"TaskARN":"arn:aws:ecs:eu-west-1:123456789012:task/prod/1"`
 
-// Some container agents do not report the service.
+// The service is looked up in ECS, because some container agents do not report it.
 func TestServiceOfATaskIsFound(t *testing.T) {
 	found := func(group string) string { return `{"tasks":[{"group":"` + group + `"}],"failures":[]}` }
 	size := `{"services":[{"serviceName":"web","status":"ACTIVE","runningCount":3,"desiredCount":4}],"failures":[]}`
@@ -85,7 +85,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v", p, err, tt.want)
 			}
 			tasks := serviceTasks{connection: &aws.Options{}}
-			for range 2 { // found only once
+			for range 2 { // the second call uses the result of the first
 				if n, err := tasks.count(t.Context()); err != nil || n != tt.count {
 					t.Errorf("%d tasks, %v; want %d", n, err, tt.count)
 				}
@@ -97,7 +97,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 	}
 }
 
-// An unknown scaler prevents scaling.
+// If the service is unknown, something else may scale it, so the result is an error.
 func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	for name, metadata := range map[string]string{"the agent fails": "", "the task is gone": task + "}"} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// shop has two queues, one of them embedded.
+// shop returns the settings of an environment with two queues, one of them embedded.
 func shop() *Settings {
 	return &Settings{Environment: "shop", HealthName: "shop-prod", Publishes: true, Interval: time.Minute, Periodic: true,
 		Region: "eu-west-1", Queues: []Queue{
@@ -104,7 +104,7 @@ func TestAlarmsWithoutMetricAreNamed(t *testing.T) {
 	}
 }
 
-// A period without a sample would be missing data, which breaches two of the alarms.
+// In a period without a sample, data would be missing, which two of the alarms treat as breaching.
 func TestPeriodsHoldAtLeastOneSample(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{
@@ -150,7 +150,7 @@ dashboard: off
 		t.Fatal(err)
 	}
 	s := shop()
-	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file's take precedence
+	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file's actions take precedence
 	set := Describe(s, f)
 	want := []string{
 		"dead-letters/orders: AWS/SQS: Maximum of ApproximateNumberOfMessagesVisible >= 1 for 300 s, " +
@@ -209,7 +209,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// In the format of examples in the Elastic Beanstalk guide.
+// The format is that of the examples in the Elastic Beanstalk guide.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:
@@ -321,7 +321,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 	}
 }
 
-// The dashboard contains no unpublished metrics, and its parts do not overlap.
+// The dashboard shows only metrics that are published, and its widgets do not overlap.
 func TestDashboardShowsWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	var body struct {

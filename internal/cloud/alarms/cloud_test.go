@@ -19,7 +19,7 @@ type fakeCloud struct {
 	tags       map[string]map[string]string
 	dashboards map[string]string
 	puts       int
-	err        error // of every change
+	err        error // error of every change
 }
 
 func newFakeCloud() *fakeCloud {
@@ -75,7 +75,7 @@ func (f *fakeCloud) DeleteDashboard(_ context.Context, name string) error {
 	return f.err
 }
 
-// apply finds, compares and applies, and returns the steps.
+// apply compares want with the existing resources, applies the steps and returns them.
 func apply(t *testing.T, cloud Cloud, want *Set, prune bool) (text []string) {
 	t.Helper()
 	found, err := Find(t.Context(), cloud, want.Environment)
@@ -99,7 +99,7 @@ func apply(t *testing.T, cloud Cloud, want *Set, prune bool) (text []string) {
 	return text
 }
 
-// small has two alarms and a dashboard.
+// small returns a set of two alarms and a dashboard.
 func small(threshold float64) *Set {
 	s := shop()
 	s.Queues, s.Publishes = s.Queues[:1], false
@@ -140,7 +140,7 @@ func TestApplyingChangesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// Actions given to 'alarms apply --action' stay with nil actions and are removed with an empty list.
+// Actions set by 'alarms apply --action' are kept if the new actions are nil, and removed if they are an empty list.
 func TestActionsThatAreNotNamedAreKept(t *testing.T) {
 	t.Parallel()
 	cloud := newFakeCloud()
@@ -219,7 +219,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 	}
 }
 
-// Runs against moto, which also contains other alarms and dashboards.
+// The test runs against moto, which also contains other alarms and dashboards.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -259,7 +259,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 			t.Errorf("%s did not arrive as it was sent: %v", found.Alarms[i].Name, changes)
 		}
 	}
-	for range 2 { // then nothing is left
+	for range 2 { // the second time, nothing is left to delete
 		if err := Delete(t.Context(), cloud, found); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// awkward has all features of an alarm, and texts that look like template functions.
+// awkward returns a set with all features of alarms, and with texts that look like template functions.
 func awkward() *Set {
 	set := Describe(shop(), &File{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}})
 	set.Alarms = append(set.Alarms, aws.Alarm{
@@ -26,7 +26,7 @@ func awkward() *Set {
 	return &set
 }
 
-// cloudFormation parses a template.
+// cloudFormation parses a template and returns its alarms and dashboard.
 func cloudFormation(t *testing.T, text string) (alarms map[string]aws.Alarm, dashboard string) {
 	t.Helper()
 	type resource struct {
@@ -53,7 +53,7 @@ func cloudFormation(t *testing.T, text string) (alarms map[string]aws.Alarm, das
 			dashboard = p.DashboardBody
 			continue
 		}
-		a := p.Alarm // properties with the same name
+		a := p.Alarm // the other properties have the same names
 		a.Name, a.Description, a.Metric, a.Comparison = p.AlarmName, p.AlarmDescription, p.MetricName, p.ComparisonOperator
 		if a.Statistic == "" {
 			a.Statistic = p.ExtendedStatistic
@@ -84,7 +84,7 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 	}
 }
 
-// Runs cfn-lint, which validates every resource against its schema.
+// The test runs cfn-lint, which validates each resource against its schema.
 func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 	t.Parallel()
 	lint := testpeer.PythonProgram(t, "cfn-lint", "cfn-lint")

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// leading returns a core that leads in term 1, and the time of its attempt.
+// leading returns a core that leads in term 1, and the time at which its attempt started.
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -26,8 +26,8 @@ func leading(t *testing.T) (*core, time.Time) {
 	return c, now
 }
 
-// Another instance's lease is free exactly after its duration, counted from when its version was first seen. The
-// margin is for clocks only.
+// Another instance's lease becomes free exactly at the end of its duration, which starts when its version is first
+// seen. The margin only covers differences between clocks.
 func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -50,14 +50,14 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c, _ := leading(t)
 		c.lose()
 		c.observed(now, test.lease)
-		c.observed(now.Add(test.after), test.lease) // another read does not restart the duration
+		c.observed(now.Add(test.after), test.lease) // reading it again does not restart the duration
 		if got := c.free(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}
 	}
 }
 
-// Another instance may have taken an expired lease.
+// Another instance may have taken the expired lease.
 func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)
@@ -82,7 +82,7 @@ func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	}
 }
 
-// A store that does not recognize a repeat still returns the stored version.
+// A store that does not recognize a repeated swap still returns the stored version.
 func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -99,7 +99,8 @@ func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	}
 }
 
-// A term lost during a renewal stays lost. The next one starts immediately, because the lease is still our own.
+// A term that is lost during a renewal stays lost. The next term starts immediately, because this instance still
+// holds the lease.
 func TestALostTermStaysLost(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -115,7 +116,7 @@ func TestALostTermStaysLost(t *testing.T) {
 	}
 }
 
-// Losing a term discards its pending write.
+// After losing a term, the pending write is discarded and the lease is read again.
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -130,7 +131,7 @@ func TestALostTermIsReadAnew(t *testing.T) {
 	}
 }
 
-// Reads by many instances are spread over a quarter of the renewal interval.
+// The reads of many instances are spread over a quarter of the renewal interval.
 func TestPauseBetweenLooks(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)

@@ -20,22 +20,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// harness runs electors on one store, in virtual time.
+// harness runs electors that share a store, in virtual time.
 type harness struct {
 	t     *testing.T
 	store *memoryStore
 	nodes []*node
 }
 
-// node is an elector with its recorded events.
+// node is an elector that records its events.
 type node struct {
 	*Elector
 	stop func() // ends Run and waits for it
-	kill func() // like kill -9: does not release the lease
+	kill func() // stops it without releasing the lease, like kill -9
 
 	mu       sync.Mutex
 	reported []string
-	wall     time.Duration // added to its time of day
+	wall     time.Duration // offset of its time of day
 }
 
 func (n *node) report(format string, args ...any) {
@@ -50,7 +50,7 @@ func (n *node) events() string {
 	return strings.Join(n.reported, "\n")
 }
 
-// cuttable is a node's connection to the store.
+// cuttable is a node's connection to the store, which tests can cut.
 type cuttable struct {
 	*memoryStore
 	mu  sync.Mutex
@@ -85,7 +85,7 @@ func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease)
 	return c.memoryStore.Swap(ctx, name, old, next)
 }
 
-// in runs a test in a bubble with virtual time.
+// in runs a test with virtual time in a synctest bubble.
 func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne returns the leader and fails the test if there are two.
+// atMostOne returns the leader, if any. It fails the test if there are two.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -160,7 +160,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until waits until one of the given nodes leads, and returns how long that took.
+// until waits until one of the given nodes leads. It returns that node and the time it took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -271,7 +271,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 	})
 }
 
-// The lease is released even if the last write's outcome is unknown.
+// The lease is released even if the outcome of the last write is unknown.
 func TestStopAfterALostResponse(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {
@@ -292,13 +292,13 @@ func TestStopAfterALostResponse(t *testing.T) {
 func TestLeaderCutFromTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
-		r.sleep(7 * time.Second) // the last renewal started at 5 s
+		r.sleep(7 * time.Second) // the last renewal was at 5 s
 		a.lease.store.(*cuttable).set(true)
 		r.sleep(9*time.Second + 990*time.Millisecond)
 		a.wants(t, 1)
-		r.sleep(20 * time.Millisecond) // 5 s + 15 s - 3 s
+		r.sleep(20 * time.Millisecond) // just after 5 s + 15 s - 3 s
 		a.wants(t, 0)
-		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, with at most 1 s between them
+		if n := strings.Count(a.events(), "failure"); n < 8 { // starting at 10 s, with at most 1 s between them
 			t.Errorf("%d tries to renew:\n%s", n, a.events())
 		}
 		if s := a.Status(); !errors.Is(s.Err, errCut) {
@@ -318,7 +318,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// There is no leader while the store is unavailable. Afterwards an instance leads within the longest delay.
+// While the store is unavailable, there is no leader. Afterwards, an instance leads within the longest retry delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
@@ -365,7 +365,7 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// Every second response is lost after the write was applied. The leader recognizes its own write and stays.
+// Every second response is lost after the write was applied. The leader recognizes its own writes and keeps leading.
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
@@ -385,7 +385,7 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// If the first try was applied, the lease counts from it, not from the try that detected it.
+// If the first try was applied, the lease counts from the first try, not from the one that detected it.
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
 	in(t, func(r *harness) {
 		first := true
@@ -397,7 +397,7 @@ func TestTrustCountsFromTheFirstTry(t *testing.T) {
 			return storeFault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
-		begin := time.Now() // the read takes no time; faults start with the swap
+		begin := time.Now() // reading takes no time, and faults start with the swap
 		r.until(5*time.Second, a)
 		r.store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
@@ -414,13 +414,13 @@ func TestSuspendedMachine(t *testing.T) {
 		a, b := r.start(), r.start()
 		r.sleep(6 * time.Second)
 		a.mu.Lock()
-		a.wall = 30 * time.Second // the monotonic clock stopped meanwhile
+		a.wall = 30 * time.Second // as if the monotonic clock had stopped during a suspension
 		a.mu.Unlock()
 		if _, ok := a.Term(); ok {
 			t.Fatal("leading right after a suspend")
 		}
 		r.sleep(time.Millisecond)
-		if l := r.atMostOne(); l == a { // the lease was still its own, so it leads in a new term
+		if l := r.atMostOne(); l == a { // the lease is still its own, so it leads in a new term
 			a.wants(t, 2)
 		}
 		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
@@ -430,7 +430,7 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
-// The lease of a lost term is still our own, so the instance leads again immediately.
+// A suspended instance still holds the lease of its lost term, so it leads again immediately.
 func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -438,12 +438,12 @@ func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 		a.mu.Lock()
 		a.wall = 30 * time.Second
 		a.mu.Unlock()
-		r.sleep(time.Second) // noticed by a tick
+		r.sleep(time.Second) // enough for a tick to notice
 		a.wants(t, 2)
 	})
 }
 
-// Time synchronization causes small steps.
+// Time synchronization causes small clock steps, which must not end a term.
 func TestSmallClockSteps(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -457,7 +457,8 @@ func TestSmallClockSteps(t *testing.T) {
 	})
 }
 
-// A listener that blocks for two leases neither keeps the gate open nor prevents leading again.
+// A listener that blocks for the duration of two leases neither keeps the gate open nor prevents the instance from
+// leading again.
 func TestBlockedListener(t *testing.T) {
 	in(t, func(r *harness) {
 		var a *node
@@ -468,7 +469,7 @@ func TestBlockedListener(t *testing.T) {
 				select {
 				case blocked <- ok:
 					time.Sleep(30 * time.Second)
-				default: // stopped at the end of the test
+				default: // must not block at the end of the test
 				}
 			}
 		})
@@ -477,7 +478,7 @@ func TestBlockedListener(t *testing.T) {
 		r.sleep(11500 * time.Millisecond)
 		a.wants(t, 0)
 		a.lease.store.(*cuttable).set(false)
-		r.sleep(5 * time.Second) // the longest delay, much less than the listener needs
+		r.sleep(5 * time.Second) // the longest retry delay, much less than the listener needs
 		a.wants(t, 2)
 		r.sleep(40 * time.Second)
 		select {
@@ -498,7 +499,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 		r.sleep(time.Second)
 		r.store.Remove("jobs")
 		r.sleep(5 * time.Second)
-		a.wants(t, 2) // higher than any term seen, for fencing
+		a.wants(t, 2) // higher than any earlier term, as fencing requires
 		if !strings.Contains(a.events(), "the lease was removed from the store") {
 			t.Errorf("a was told\n%s", a.events())
 		}

@@ -9,16 +9,16 @@ import (
 	"tendril/queue"
 )
 
-// world contains three cores, a stored lease and a shared clock. A copy is another future.
+// world contains three cores, a stored lease and a shared clock. Each copy is another possible future.
 type world struct {
 	now    int // in units of time
 	stored queue.Lease
 	nodes  [3]core
-	// swaps in progress by node, or nil
+	// calls contains each node's swap in progress, or nil.
 	calls [3]*attempt
-	// swaps reported as failed that may still be applied
+	// late contains swaps that were reported as failed and may still be applied.
 	late []*attempt
-	// owners is the node that led in each term, plus 1.
+	// owners contains, for each term, the node that led in it plus 1.
 	owners [16]int8
 }
 
@@ -26,8 +26,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key is equal for worlds with the same futures. Only differences of time matter, up to the longest duration in
-// rules.
+// key returns a text that is equal for worlds with the same futures. Times matter only relative to each other, and
+// only up to the longest duration in rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -63,7 +63,7 @@ func (w *world) key() string {
 	return string(k)
 }
 
-// apply is the store's compare-and-swap.
+// apply is the compare-and-swap of the store.
 func (w *world) apply(a *attempt) (won bool) {
 	if w.stored.Version == a.old.Version {
 		w.stored = a.next
@@ -71,7 +71,7 @@ func (w *world) apply(a *attempt) (won bool) {
 	return w.stored.Version == a.next.Version
 }
 
-// futures returns every possible next world.
+// futures returns all possible next worlds.
 func (w world) futures() []world {
 	var all []world
 	add := func(change func(*world)) {
@@ -94,7 +94,7 @@ func (w world) futures() []world {
 			continue
 		}
 		if i > 0 && w.nodes[i-1].seenAt.IsZero() {
-			break // nodes that have done nothing are equivalent, so they start in order
+			break // nodes that have not started are equivalent, so they start in order
 		}
 		probe := w.nodes[i]
 		switch probe.decide(w.clock()).do {
@@ -111,9 +111,9 @@ func (w world) futures() []world {
 	return all
 }
 
-// answers adds every possible outcome of a swap in progress.
+// answers adds all possible outcomes of a swap in progress.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
-	add(func(n *world) { // applied and reported as such
+	add(func(n *world) { // applied, and reported as applied
 		n.calls[i] = nil
 		won := n.apply(a)
 		if n.nodes[i].swapped(n.clock(), a, won, n.stored) {
@@ -125,9 +125,9 @@ func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 		n.nodes[i].failed(n.clock())
 	}
 	add(func(n *world) { failed(n); n.apply(a) })                 // applied, but reported as failed
-	add(func(n *world) { failed(n) })                             // not applied
-	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // may be applied later
-	// the process gave up its term while waiting
+	add(func(n *world) { failed(n) })                             // not applied, and reported as failed
+	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // reported as failed, but may be applied later
+	// The process gave up its term while it waited.
 	add(func(n *world) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()
@@ -153,7 +153,7 @@ func (w *world) wrong() string {
 			return fmt.Sprintf("term %d has two leaders, nodes %d and %d", c.term, owner-1, i)
 		}
 		if !w.clock().Before(c.trusted) {
-			continue // its gate is closed, whatever the process is doing
+			continue // its gate is closed, whatever the process still believes
 		}
 		inCharge++
 		if w.stored.Term != c.term || w.stored.Released {
@@ -167,10 +167,10 @@ func (w *world) wrong() string {
 	return ""
 }
 
-// search visits every world within a number of steps.
+// search visits all worlds that are reachable within a number of steps.
 type search struct {
-	visited map[string]int8 // remaining depth when visited
-	led     map[int64]int   // worlds with a leader, by term
+	visited map[string]int8 // number of steps that were left at the visit
+	led     map[int64]int   // number of worlds with a leader, by term
 	wrong   string
 }
 
@@ -200,7 +200,7 @@ func (s *search) visit(w world, depth int) {
 	}
 }
 
-// beginning returns a world in which node 0 holds a lease, if held is set.
+// beginning returns the initial world. If held is set, node 0 holds a lease.
 func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {
@@ -221,8 +221,8 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// Every interleaving of three nodes with a store that may apply a write and report an error, apply it later, or
-// never. Any step may be late, which is a suspension.
+// The test covers all interleavings of three nodes and a store that may apply a write and report an error, apply it
+// later, or never apply it. Any step may be late, as after a suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -230,7 +230,7 @@ func TestEveryInterleaving(t *testing.T) {
 		held  bool
 		lease time.Duration
 		depth int
-		terms int64 // the search must reach this many terms to be meaningful
+		terms int64 // number of terms that the search must reach to be meaningful
 	}{
 		{"from an empty store", false, 3 * unit, 9, 1},
 		{"from an empty store, with a short lease", false, 2 * unit, 10, 2},

@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// openGate returns a gate that is open for term 1 for 12 s, and its events.
+// openGate returns a gate that is open in term 1 for 12 s, and the list of its events.
 func openGate(t *testing.T) (*gate, *[]string) {
 	t.Helper()
 	reported := &[]string{}
@@ -33,7 +33,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, reported := openGate(t)
-		time.Sleep(1900 * time.Millisecond) // one tick is 0.9 s late
+		time.Sleep(1900 * time.Millisecond) // makes a tick 0.9 s late
 		if _, ok := g.holds(); !ok {
 			t.Errorf("closed after a tick that was a little late: %v", *reported)
 		}

@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// memoryStore is an in-memory store for tests that counts its calls and can fail them. It only uses package time, so
-// its delays are virtual in a bubble. It is safe for concurrent use.
+// memoryStore is an in-memory store that counts its calls and can fail them. Its delays use only package time, so
+// they are virtual in a synctest bubble. It is safe for concurrent use.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
@@ -18,40 +18,40 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// Refused is the number of Swaps that found another version.
+// callCounts are numbers of calls. Refused counts the swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
-// storeFault is the failure of a call. The zero value means success.
+// storeFault is a fault of a call. The zero value means success.
 type storeFault struct {
-	Takes time.Duration // until it is applied
-	Drop  bool          // not applied
-	Err   error         // returned error
+	Takes time.Duration // time until the call is applied
+	Drop  bool          // the call is not applied
+	Err   error         // error that the call returns
 }
 
 func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
-// SetFault sets a function called before each call; nil means no faults.
+// SetFault sets the function that returns the fault of each call. nil means no faults.
 func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Stored returns a lease without counting a call.
+// Stored returns a lease. It does not count as a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove removes a lease without counting a call.
+// Remove removes a lease. It does not count as a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
-// Counts excludes calls whose context ended during the delay.
+// Counts returns the numbers of calls. Calls whose context ended during their delay do not count.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// perSecond counts a store's calls by second.
+// perSecond counts the calls to a store in each second.
 type perSecond struct {
 	mu            sync.Mutex
 	began         time.Time
 	reads, writes map[int]int
 }
 
-// measure starts counting. Each call takes 5 ms, like a call of DynamoDB.
+// measure starts counting. Each call takes 5 ms, like a DynamoDB call.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {
@@ -35,7 +35,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// many returns the number of instances, smaller with the race detector.
+// many returns the number of instances, which is smaller with the race detector.
 func many() int {
 	if testing.Short() {
 		return 200
@@ -57,7 +57,7 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// startMany starts n electors within ten seconds, like machines that boot together.
+// startMany starts n electors within ten seconds, like machines that boot at the same time.
 func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
@@ -66,7 +66,7 @@ func (r *harness) startMany(n int) {
 	r.sleep(10 * time.Second)
 }
 
-// Each additional instance adds reads of the lease, but no writes.
+// Each additional instance reads the lease, but does not write.
 func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	for _, n := range []int{1, 10, 100, many()} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// Each is replaced within Lease + Renew, with few writes.
+// Each dead leader is replaced within Lease + Renew, with few writes.
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {
 		n, kills := many(), testpeer.Size(5, 200)
@@ -111,7 +111,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 				r.sleep(100 * time.Millisecond)
 			}
 			times = append(times, time.Since(killed))
-			r.sleep(time.Duration(7+i%5) * time.Second) // anywhere between two renewals
+			r.sleep(time.Duration(7+i%5) * time.Second) // any time between two renewals
 			r.start()
 		}
 		refused = r.store.Counts().Refused - refused
@@ -130,7 +130,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	})
 }
 
-// Their calls are spread, and one of them leads.
+// After the outage, the instances' calls are spread, and one of them leads.
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		n := many()

@@ -13,7 +13,7 @@ import (
 
 const work = "work:shop/1"
 
-// candidate acquires work in the background.
+// candidate tries to acquire work in the background.
 type candidate struct {
 	held *Work
 	err  error
@@ -69,14 +69,14 @@ func TestWorkIsDoneByOneInstance(t *testing.T) {
 		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
-		time.Sleep(time.Hour) // longer than the lease, which is renewed
+		time.Sleep(time.Hour) // longer than the lease, which is renewed meanwhile
 		if !second.waits() || first.Context().Err() != nil {
 			t.Fatalf("the second instance does not wait for the first, whose work goes on")
 		}
 		finish(t, first, true)
 		second.mustSkip(t)
 		begin(t.Context(), store, "c", false).mustSkip(t)
-		finish(t, begin(t.Context(), store, "a", true).mustHold(t), true) // repeat
+		finish(t, begin(t.Context(), store, "a", true).mustHold(t), true) // with repeat
 	})
 }
 
@@ -180,7 +180,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(4 * time.Second)
 		store.SetFault(func(bool) storeFault { return storeFault{Err: errors.New("lost")} })
-		time.Sleep(1500 * time.Millisecond) // one renewal
+		time.Sleep(1500 * time.Millisecond) // long enough for one renewal
 		store.SetFault(nil)
 		finish(t, held, true)
 		if data := store.Stored(work).Data; data != workDone {
@@ -189,7 +189,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// take replaces the lease, like another instance.
+// take replaces the lease, as another instance would.
 func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
@@ -211,7 +211,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	}
 }
 
-// Waiting is reported once per holder, and the lease is read once per renewal interval.
+// The wait is reported once per holder, and the lease is read once per renewal interval.
 func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestLostAnswersOfTheStoreDoNotLoseTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
 		lose := false
-		store.SetFault(func(swap bool) storeFault { // every second swap is applied with a lost response
+		store.SetFault(func(swap bool) storeFault { // applies every second swap but loses the response
 			if swap {
 				lose = !lose
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Steps may be longer than the range. Each is equivalent to the list of numbers.
+// A step may exceed the range. Each expression is equivalent to its list of numbers.
 func TestLegalStepsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, list string }{
@@ -42,7 +42,7 @@ func TestLegalStepsAreAccepted(t *testing.T) {
 	}
 }
 
-// A star in a list, or with a step, names days.
+// A star in a list, or with a step, counts as a list of days.
 func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	}
 }
 
-// The hint contains a valid expression with the same meaning.
+// The hint is a valid expression with the intended meaning.
 func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, advice string }{
@@ -97,7 +97,7 @@ func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	}
 }
 
-// The names, zones and attributes are long.
+// Its names, time zones and attributes are long.
 func TestFileOfAThousandTasksIsRead(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

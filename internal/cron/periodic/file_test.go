@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want")
 
-// Each file in testdata is named after its valid or invalid feature; the .want file contains the expected result.
+// Each file in testdata is named after the valid or invalid feature it contains. The .want file contains the expected
+// result.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -49,7 +50,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// outcome formats an error, or the tasks and warnings.
+// outcome returns an error, or the tasks and warnings, as text.
 func outcome(f *File, err error) string {
 	if err != nil {
 		return "refused\n" + err.Error() + "\n"
@@ -93,7 +94,7 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 	}
 }
 
-// A file may use exactly the paths to which messages can be delivered.
+// A file may use exactly those paths to which messages can be delivered.
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{

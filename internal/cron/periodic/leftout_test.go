@@ -10,11 +10,11 @@ import (
 	"tendril/internal/registry"
 )
 
-// endsAfterSend is a leader that dies, or loses responses for a while, between sending a run and recording it.
+// endsAfterSend is a leader that dies between sending a run and recording it, or gets no responses for a while.
 type endsAfterSend struct {
 	*node
-	dies   bool      // otherwise responses are lost
-	healed time.Time // end of the lost responses
+	dies   bool      // if false, responses are lost
+	healed time.Time // time until which responses are lost
 }
 
 func (l *endsAfterSend) after(err error) error {
@@ -28,7 +28,7 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Swap does not record sent runs.
+// Swap fails to record runs that were sent.
 func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
 	error) {
 	for _, c := range changes {
@@ -41,7 +41,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// embeddedEndsAfterSend is the same with an embedded queue, where only the response is lost.
+// embeddedEndsAfterSend is the same for an embedded queue, where only the response can be lost.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend
@@ -53,8 +53,8 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 }
 
 // Leaders die between sending a run and recording it, or get no responses for longer than the grace. The next leader
-// skips runs that are too old and reports each of them once: as enqueued, or possibly enqueued, if it was, and
-// otherwise as missed.
+// skips runs that are too old and reports each of them once. It reports a run that is in the queue as enqueued or
+// possibly enqueued, and any other as missed.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
@@ -73,7 +73,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	const period = 20 * time.Second
 	th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
-	times := map[int64]int{} // number of reports as missed
+	times := map[int64]int{} // how often each time was reported as missed
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {
@@ -96,7 +96,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
 		go func() { last.done <- s.Run(ctx) }()
 		th.elect(l.node)
-		time.Sleep(95 * time.Second) // each leader finds times that are too old, and sends at least one run
+		time.Sleep(95 * time.Second) // each leader finds times that are too old and sends at least one run
 		synctest.Wait()
 		if i < changes {
 			cancel()
@@ -125,8 +125,8 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 }
 
-// An instance that delivered the run's message knows that it was enqueued, although the leader died before recording
-// it.
+// If an instance has delivered the run's message, it knows that the run was enqueued, although the leader died before
+// recording it.
 func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {

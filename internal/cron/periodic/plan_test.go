@@ -12,7 +12,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// Times are minutes and seconds after noon.
+// Times are in minutes and seconds after noon.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	minutely := schedule(t, "* * * * *", "UTC")
@@ -79,8 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// Steps through time with random gaps. Every slot is either enqueued or passed, in order, once and never early, and
-// none is passed that was punctual or, with "all", within its grace.
+// The test steps through time with random gaps. Each slot is either enqueued or passed, once, in order and never
+// early. No slot is passed if it was punctual or, with "all", within its grace.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,7 +118,7 @@ func TestPlanWithRandomGaps(t *testing.T) {
 	})
 }
 
-// dueNaively returns the latest due time of the slot and all earlier ones.
+// dueNaively returns the latest due time of the slot and all earlier slots.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -129,7 +129,7 @@ func dueNaively(task *Task, at time.Time) time.Time {
 	return due
 }
 
-// A leader that checks its plan at least once a second finds every time of the naive schedule, in order, once and on
+// A leader that checks its plan at least once a second finds every time of the naive schedule once, in order and on
 // time, even if the jitter exceeds the interval.
 func TestJitterLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestJitterLosesNothing(t *testing.T) {
 		t.Run(c.expression+" "+c.jitter.String(), func(t *testing.T) {
 			t.Parallel()
 			task := Task{Name: "report", Schedule: schedule(t, c.expression, "Europe/Berlin"), Jitter: c.jitter}
-			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the clocks change that night
+			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the night of a clock change
 			to := from.AddDate(0, 0, c.days)
 			times := reference(t, []string{c.expression}, task.Schedule.Zone(), from, to)[0]
 			found := followPlans(t, &task, from.Add(-time.Second), to)
@@ -158,7 +158,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans follows the plans until to, and counts the runs.
+// followPlans follows a task's plans until to, and returns the number of runs.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

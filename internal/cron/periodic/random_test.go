@@ -14,9 +14,9 @@ import (
 	"tendril/internal/registry"
 )
 
-// script describes a random test with three instances.
+// script describes a random test that has three instances.
 type script struct {
-	kind   string // embedded, fifo, standard
+	kind   string // embedded, fifo or standard
 	period time.Duration
 	missed Missed
 	chance float64
@@ -25,7 +25,7 @@ type script struct {
 	events []event
 }
 
-// event happens after a pause: node is elected (-1 means nobody leads), node restarts, or the clock is set.
+// event is a change after a pause: node is elected (-1 means that no node leads), node restarts, or the clock is set.
 type event struct {
 	after time.Duration
 	what  string
@@ -42,7 +42,7 @@ func draw(t *rapid.T) script {
 		delay:  rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, time.Second}).Draw(t, "delay"),
 		seed:   rapid.Uint64().Draw(t, "seed"),
 	}
-	if s.delay >= time.Second { // runs of a task are enqueued one at a time
+	if s.delay >= time.Second { // a task's runs are enqueued one at a time
 		s.period = max(s.period, 15*time.Second)
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "events") {
@@ -53,7 +53,7 @@ func draw(t *rapid.T) script {
 			step: time.Duration(rapid.SampledFrom([]int{-86400, -3600, -20, -1, 1, 20, 3600, 86400}).Draw(t,
 				"step")) * time.Second,
 		}
-		if s.kind == "fifo" && e.step.Abs() > time.Minute { // deduplication needs clocks that agree
+		if s.kind == "fifo" && e.step.Abs() > time.Minute { // deduplication requires clocks that agree
 			e.step /= 3600
 		}
 		s.events = append(s.events, e)
@@ -61,22 +61,22 @@ func draw(t *rapid.T) script {
 	return s
 }
 
-// instance is a scheduler and its node.
+// instance is a scheduler with its node.
 type instance struct {
 	node   *node
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// scriptRun runs a script.
+// scriptRun is one run of a script.
 type scriptRun struct {
 	*world
 	script
 	file      *File
 	instances [3]*instance
 	mu2       sync.Mutex
-	reported  map[int64]bool // scheduled times reported as uncertain
-	wrong     []string       // wrong reports
+	reported  map[int64]bool // scheduled times that were reported as uncertain
+	wrong     []string       // incorrect reports
 	stepped   bool
 }
 
@@ -97,7 +97,7 @@ func (th *scriptRun) start(i int) {
 	th.instances[i] = in
 }
 
-// skipped records a scheduler's report.
+// skipped checks and records a scheduler's report of skipped runs.
 func (th *scriptRun) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
@@ -143,7 +143,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// problems runs the script in a bubble and returns problems with the messages.
+// problems runs the script in a synctest bubble and returns the problems with the messages.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
@@ -154,7 +154,7 @@ func (s script) problems() (problems []string) {
 		th.start(i)
 	}
 	th.elect(th.instances[0].node)
-	// The registry counts a task's times from a leader's first report.
+	// The registry counts a task's times from the first leader's first call.
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	th.faults(s.chance)
@@ -198,8 +198,8 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat reports whether a run may have another message: on a standard queue from the next leader, which finds the
-// run unsettled, or once per term after a lost response.
+// mayRepeat reports whether a run may have another message. On a standard queue it may, from the next leader, which
+// finds the run unsettled, or once per term after a lost response.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false
@@ -213,9 +213,10 @@ func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	return last.term != again.term && inTerm <= 2 || last.lost && inTerm == 2
 }
 
-// Leaders change, instances die, calls fail before or after they were applied, and clocks are set. Each scheduled
-// time has one message, plus one with the same ID on a standard queue for each lost response and each leader before
-// it was settled. No message is early. With policy "all" none is missed, and no enqueued run is reported as missed.
+// Leaders change, instances die, calls fail before or after they are applied, and clocks are set. Each scheduled time
+// has one message. On a standard queue, it may have another one with the same ID for each lost response, and for each
+// leader until it is settled. No message is early. With the policy "all", no run is missed. No enqueued run is
+// reported as missed.
 func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

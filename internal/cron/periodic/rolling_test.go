@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// During a rolling deployment two instances have different files, and leadership moves back and forth. No run is
-// enqueued twice or early, and tasks in both files are never missed.
+// During a rolling deployment, two instances have different files, and leadership moves back and forth. No run is
+// enqueued twice or early, and no run of a task in both files is missed.
 func TestTwoVersionsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// transcript records events, in seconds since the start.
+// transcript records events with their time since the start.
 type transcript struct {
 	mu    sync.Mutex
 	start time.Time
@@ -59,7 +59,7 @@ func (tr *transcript) events() Events {
 	}
 }
 
-// stage is a running instance.
+// stage is a scheduler that is running in a test.
 type stage struct {
 	*world
 	*Scheduler
@@ -67,7 +67,7 @@ type stage struct {
 	tr   *transcript
 }
 
-// play runs a scheduler in a bubble, leading in term 1. Time in a bubble starts at midnight UTC.
+// play runs a scheduler that leads in term 1, in a synctest bubble. The bubble's time starts at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	})
 }
 
-// until waits and compares the events.
+// until waits until the given time and compares the events.
 func (s *stage) until(t *testing.T, at time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(s.tr.start.Add(at)))
@@ -137,7 +137,8 @@ func TestNextLeaderMakesUp(t *testing.T) {
 	})
 }
 
-// A leader that dies before its first call leaves nothing in the registry.
+// A leader that dies before its first call leaves nothing in the registry, so the next leader uses the time at which
+// it started itself.
 func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -164,7 +165,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 		s.faults(0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		// An earlier try may have been applied.
+		// The earlier try may have been applied.
 		got := s.tr.take()
 		if got != "1m15s enqueued a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" ||
 			len(s.queues["jobs"]) != 1 {
@@ -220,7 +221,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		s.until(t, 3*time.Minute,
 			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
-		// The registry knows that it was skipped.
+		// The registry has recorded that the run was skipped.
 		s.elect(s.node)
 		_ = s.Resume("a")
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
@@ -256,7 +257,8 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// A run of another instance has the same effect as one on this instance. Without a response, the scheduler waits.
+// An unfinished run on another instance has the same effect as one on this instance. If the registry does not
+// respond, the scheduler waits.
 func TestOverlapWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
@@ -301,12 +303,12 @@ func TestReload(t *testing.T) {
 		s.until(t, 30*time.Second, "0s led 1")
 		changed, url := every("a", 20), every("c", 45)
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		// Earlier times of the new schedule are not caught up.
+		// Times of the new schedule from before the reload are not caught up.
 		s.until(t, 45*time.Second,
 			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s enqueued a 40s late 0s\n45s enqueued c 45s late 0s")
 		url.URL = "/elsewhere"
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		s.elect(s.node) // the registry does not override the change
+		s.elect(s.node) // a new term: the registry does not override the change
 		s.until(t, 50*time.Second, "45s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}\n45s led 2")
 		s.Reload(nil)
 		s.until(t, 5*time.Minute, "50s reloaded {Tasks:0 Added:0 Removed:2 Changed:0}")
@@ -316,8 +318,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// It learns them at the first call and after a reload. A process that starts with another schedule catches up on
-// nothing.
+// The registry learns the schedules at the first call and after a reload. A process that starts with another schedule
+// catches up on nothing.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
@@ -338,7 +340,7 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	})
 }
 
-// A leader reports once per term that the registry considers it ended. A deposed leader does not report it.
+// A leader reports once per term that the registry considers its term ended. A deposed leader does not report it.
 func TestARefusedTermIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var refused []int64
@@ -346,7 +348,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	s := New(nil, lead, nil, Options{Events: Events{Refused: func(r Refused) { refused = append(refused, r.Term) }}})
 	for _, step := range []struct {
 		term, leads int64
-		want        string // terms so far
+		want        string // terms reported so far
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
 		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
@@ -356,7 +358,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	}
 }
 
-// term is 0 while not leading.
+// fixedTerm leads in the given term, or not at all if the term is 0.
 type fixedTerm struct{ term int64 }
 
 func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
@@ -393,7 +395,7 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 	})
 }
 
-// A changed number means that there is something new in the history.
+// Recorded changes exactly when the history has changed.
 func TestHistoryCountsWhatIsReported(t *testing.T) {
 	t.Parallel()
 	h := history{most: 1}
@@ -431,7 +433,7 @@ func TestUnknownTask(t *testing.T) {
 	}
 }
 
-// Clocks are corrected by up to a second.
+// Time synchronization corrects clocks by up to a second.
 func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -443,8 +445,8 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	})
 }
 
-// Runs due while a task was not in the file are not caught up, neither immediately nor by the next leader. Later ones
-// are.
+// Runs that were due while a task was not in the file are not caught up, neither immediately nor by the next leader.
+// Later runs are.
 func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -462,7 +464,7 @@ func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	})
 }
 
-// All tasks are new to a new process, and the registry knows their start.
+// To a new process all tasks are new, but the registry has recorded when they started.
 func TestNextProcessCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -504,13 +506,13 @@ func TestRunNowAndHistory(t *testing.T) {
 			Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
 		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1,
 			Result: queue.Result{Outcome: queue.Done}}
-		s.Outcome(other) // enqueued elsewhere
+		s.Outcome(other) // another instance enqueued it
 		got := s.History("")
 		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Result.Status != 200 ||
 			got[1].Result.Outcome != queue.Done || !got[1].Manual {
 			t.Errorf("history %+v", got)
 		}
-		// An outcome may arrive before the response to Enqueue.
+		// The outcome of a delivery may arrive before the response to Enqueue.
 		s.history.add(Run{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", ID: "late", Lateness: time.Second})
 		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" ||
 			got[0].Lateness != time.Second {
@@ -525,7 +527,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-// Such a run is in the history once, with its message, and not as skipped.
+// A run that was enqueued before is in the history once, with its message, and not as skipped.
 func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -554,7 +556,7 @@ func TestClockIsSet(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
-		// The first two minutes are repeated without duplicates.
+		// The first two minutes occur again, without duplicates.
 		s.until(t, 4*time.Minute+20*time.Second,
 			"2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n"+
 				"3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
@@ -566,7 +568,7 @@ func TestClockIsSet(t *testing.T) {
 			strings.Count(got, "enqueued") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
-		s.setClock(0) // when it is set again, skipped times are enqueued on time
+		s.setClock(0) // the clock is corrected, and the skipped times are enqueued on time
 		time.Sleep(2 * time.Minute)
 		if got := s.tr.take(); !strings.Contains(got, "enqueued a 5m0s late 0s") ||
 			!strings.Contains(got, "enqueued a 6m0s late 0s") {
@@ -575,7 +577,7 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// A future time in the registry does not hide the outage before the takeover.
+// A future time in the registry must not hide runs missed before the takeover.
 func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -594,7 +596,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
 			3m20s enqueued a 3m0s late 20s`)
 		s.until(t, 245*time.Second, "4m0s enqueued a 4m0s late 0s")
-		s.elect(s.node) // no duplicates
+		s.elect(s.node) // there are no duplicates
 		s.until(t, 250*time.Second, `4m5s led 3
 			4m5s skipped a 1m0s to 1m0s: 1 missed
 			4m5s skipped a 2m0s to 3m0s: 2 enqueued before
@@ -602,7 +604,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	})
 }
 
-// A new task has no missed runs, whatever the clock shows.
+// A new task has no missed runs, whatever time the clock shows.
 func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -615,7 +617,7 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// It catches up on nothing from before the task, however long its grace.
+// The next leader does not catch up on times from before the task existed, however long its grace.
 func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -636,8 +638,8 @@ func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A task exists from the time to which the clock was set, also for later leaders and processes. Runs due after that
-// without a leader are caught up.
+// A task exists from the time to which the clock was set back, also for later leaders and processes. Runs that were
+// due after that without a leader are caught up.
 func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -672,7 +674,7 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	})
 }
 
-// Run waits for calls in progress.
+// Run waits for calls in progress before it returns.
 func TestStopFinishesWhatBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -699,7 +701,7 @@ func (s slowly) Enqueue(ctx context.Context, term int64, f registry.Run) (regist
 	return s.Runs.Enqueue(ctx, term, f)
 }
 
-// A blocked call occupies one of the concurrent calls.
+// A blocked call uses up one of the concurrent calls, but does not block the others.
 func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -733,7 +735,7 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// losesLeadOnce loses leadership between plan and effect in the first minute.
+// losesLeadOnce is a node that loses leadership once, between planning and enqueueing in the first minute.
 type losesLeadOnce struct{ *node }
 
 func (f losesLeadOnce) Term() (int64, bool) {
@@ -741,13 +743,13 @@ func (f losesLeadOnce) Term() (int64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if first := time.Unix(946684860, 0); !time.Now().Before(first) && f.sent == 0 {
-		f.sent-- // asked once
+		f.sent-- // marks the first call; the next one returns false
 		return term, ok
 	}
 	return term, ok && f.sent == 0
 }
 
-// The registry is not called.
+// After losing leadership, the scheduler does not call the registry.
 func TestLeadershipIsCheckedBeforeTheEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the n-th call for a run, applied or not, with or without the process dying.
+// sweep fails the n-th call for a run, before or after it is applied. The process may die at that moment.
 type sweep struct {
 	*node
 	nth     int
 	applied bool
 	dies    bool
-	refusal error // instead of no response
+	refusal error // error to return instead of a lost response
 }
 
 func (s *sweep) call(ctx context.Context, apply func() error) error {
@@ -49,7 +49,8 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// Fails each call for a run in each way, lets the same process or the next leader try again, and counts messages.
+// The test fails each call for a run in each way, lets the same process or the next leader try again, and counts the
+// messages.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {
@@ -84,7 +85,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 		t.Fatalf("%v, then %v", err, err2)
 	}
 	got := len(w.queues[queueName])
-	// Only a lost response to a send, or a death between send and settle, causes a duplicate.
+	// Only a lost response to a send, or a death between sending and settling, causes a duplicate.
 	most := 1
 	if !FIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
 		most = 2
@@ -97,13 +98,14 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	}
 }
 
-// Two leaders die between send and settle. The third settles the run, with a third message of the same ID.
+// Two leaders die between sending and settling. The third leader settles the run, after sending a third message with
+// the same ID.
 func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
-		for i := range 2 { // the second leader has one more call
+		for i := range 2 { // the second leader makes one more call
 			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
 			w.elect(s.node)
 			if _, err := registry.NewSentRuns(s, scope, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
@@ -121,7 +123,7 @@ func TestEachLeaderHasATry(t *testing.T) {
 	})
 }
 
-// A leader makes no third try after two lost responses.
+// After two lost responses, a leader makes no third try.
 func TestThirdTryIsUncertain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +145,7 @@ func TestThirdTryIsUncertain(t *testing.T) {
 	})
 }
 
-// A rejected send is repeated within one try, as often as needed.
+// A rejected send is repeated as often as needed, within the same try.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
@@ -212,7 +214,7 @@ func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	})
 }
 
-// losesLead loses leadership between announcement and send.
+// losesLead is a node that loses leadership between announcing and sending a run.
 type losesLead struct{ *node }
 
 func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {

@@ -12,21 +12,22 @@ import (
 	"tendril/queue"
 )
 
-// world is shared by a test's instances: the leader, the records, the queues and the time of day.
+// world is the part of the environment that the instances in a test share: the leader, the records, the queues and
+// the time of day.
 type world struct {
 	mu      sync.Mutex
 	term    int64
 	leader  *node
 	changed chan struct{}
 	step    time.Duration // offset of the time of day
-	high    time.Time     // latest time shown before it was set back
+	high    time.Time     // latest time that the clock has shown
 
 	store  *registry.Memory
 	queues map[string][]arrival
 	dedup  map[string]arrival
 	sent   int
 
-	// probability of a fault, and longest delay of a call
+	// chance is the probability of a fault, and delay the longest delay of a call.
 	chance float64
 	delay  time.Duration
 	rng    *rand.Rand
@@ -37,7 +38,7 @@ type arrival struct {
 	id, task  string
 	scheduled time.Time
 	wall, at  time.Time
-	// term is the last term in which the sender led; lost means that it got no response.
+	// term is the last term in which the sender led. lost means that the sender got no response.
 	message string
 	term    int64
 	lost    bool
@@ -56,7 +57,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// elect makes n the leader in a new term; nil means no leader.
+// elect makes n the leader in a new term. nil means that there is no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,11 +69,11 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// node is an instance that lives until dead.
+// node is an instance. It has no effects after dead is set.
 type node struct {
 	*world
 	dead bool
-	led  int64 // last term in which Term was ok
+	led  int64 // the last term in which it led
 }
 
 func (n *node) Term() (int64, bool) {
@@ -99,7 +100,7 @@ func (n *node) kill() {
 
 var errLost = errors.New("no answer")
 
-// do makes a call that takes time, may not be applied, and may return an error in both cases.
+// do makes a call that takes time. The call may not be applied, and may return an error whether it is applied or not.
 func (n *node) do(ctx context.Context, apply func() error) error {
 	n.mu.Lock()
 	fault, before, after := n.rng.Float64() < n.chance, time.Duration(0), time.Duration(0)
@@ -132,8 +133,8 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
-// pause avoids timers without delay: with the race detector, timers of a bubble that are due at creation can crash
-// the runtime (as in golang.org/issue/78156).
+// pause waits without ever creating a timer with no delay. With the race detector, timers of a bubble that are due
+// when they are created can crash the runtime (see golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -144,7 +145,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// scope uses a lease with the world's term.
+// scope uses the lease whose term is the world's.
 var scope = registry.Scope{Lease: "leader"}
 
 func (n *node) fence(fence registry.Fence) error {
@@ -192,7 +193,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Send does not fence. A FIFO queue deduplicates for five minutes.
+// Send sends a message without fencing. A FIFO queue deduplicates for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
@@ -217,7 +218,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// embedded is a node with queues in the same database.
+// embedded is a node whose queues are in the registry's database.
 type embedded struct{ *node }
 
 func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,

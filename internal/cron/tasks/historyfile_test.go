@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// It is written a few seconds after an outcome, and when stopping.
+// The history is written a few seconds after an outcome, and at the stop.
 func TestHistorySurvivesARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := s.scheduler.History("")
-		want[1].Result.Answer = "" // visible to operators only
+		want[1].Result.Answer = "" // only operators see the app's response
 		if diff := cmp.Diff(want, next.scheduler.History("")); diff != "" || len(want) != 2 {
 			t.Errorf("after the restart (-before +after):\n%s", diff)
 		}
@@ -77,7 +77,7 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// onlyInstance has a registry in memory only.
+// onlyInstance is a registry that exists only in memory.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 
@@ -92,7 +92,7 @@ func (f fakePauses) SetPaused(_ context.Context, task, reason string, paused boo
 
 func (f fakePauses) Paused(context.Context) (map[string]string, error) { return f, nil }
 
-// Used without a registry that stores pauses.
+// If the registry does not store pauses, they are in a store of this instance.
 func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	t.Parallel()
 	store := fakePauses{"tidy": "audit"}
@@ -111,5 +111,5 @@ func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	if err := s.pauses.set(t.Context(), "report", "lunch", true); err != nil || store["report"] != "lunch" {
 		t.Errorf("%v, %v", store, err)
 	}
-	s.pauses.follow(t.Context(), s.scheduler) // returns, because there are no other instances
+	s.pauses.follow(t.Context(), s.scheduler) // returns immediately, because there are no other instances
 }

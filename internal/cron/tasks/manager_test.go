@@ -31,16 +31,17 @@ func cronFile(t *testing.T, path string, names ...string) {
 	}
 }
 
-// env is a manager with an embedded queue called jobs, on a single instance.
+// env is the manager of a single instance, with an embedded queue named jobs.
 type env struct {
 	*Manager
 	broker *broker.Broker
 	dir    string
 	stop   chan struct{} // closed when shutdown starts
-	ended  bool          // the test called Stop
+	ended  bool          // the test has called Stop
 }
 
-// manager uses the file in its directory, if any; begin starts it.
+// manager returns an env. If names are given, its directory contains a cron.yaml with these tasks. begin starts the
+// manager.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -87,7 +88,7 @@ func (e *env) begin(t *testing.T) {
 	e.Start(t.Context())
 }
 
-// names returns the scheduled tasks.
+// names returns the names of the scheduled tasks.
 func (e *env) names() (names []string) {
 	for _, r := range e.Readings() {
 		names = append(names, r.Task.Name)
@@ -95,7 +96,7 @@ func (e *env) names() (names []string) {
 	return names
 }
 
-// messages returns the bodies and paths in the queue.
+// messages returns the bodies and paths of the messages in the queue.
 func (e *env) messages(t *testing.T) (paths []string) {
 	t.Helper()
 	msgs, err := e.broker.Queue("jobs").Receive(t.Context(), queue.ReceiveRequest{Max: 10})
@@ -149,7 +150,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 	if runs := e.History("tidy"); len(runs) != 1 || !runs[0].Manual || len(e.History("report")) != 0 {
 		t.Errorf("history: %+v", runs)
 	}
-	// The next process knows the pause.
+	// The next process still has the pause.
 	next := New(Options{File: e.opts.File, Registry: e.opts.Registry, HasWorker: e.opts.HasWorker})
 	if err := next.Open(t.Context(), false); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 
 func TestReloadPutsTheFileInForce(t *testing.T) {
 	t.Parallel()
-	var good, bad atomic.Int32 // the file is also watched
+	var good, bad atomic.Int32 // atomic, because the file is also watched
 	e := manager(t, Options{Observers: Observers{Reloaded: func(err error) {
 		if err == nil {
 			good.Add(1)
@@ -237,7 +238,7 @@ func TestRequiredFileMustBeThere(t *testing.T) {
 	}
 }
 
-// A file may come with a new version of the app.
+// A new version of the app may be the first to have a file.
 func TestTasksBeginWithTheirFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
@@ -270,7 +271,7 @@ func TestTasksBeginWithTheirFile(t *testing.T) {
 	}
 }
 
-// Without a leader, tasks are displayed but not run.
+// Without a leader, tasks are shown but do not run.
 func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL}}, "tidy")
@@ -293,7 +294,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	}
 }
 
-// Runs go to the first queue until a restart creates the task's own.
+// The runs of a task go to the first queue until a restart creates the task's own queue.
 func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{HasWorker: func(name string) bool { return name == "jobs" }})
@@ -317,7 +318,7 @@ func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	}
 }
 
-// A task that must not overlap waits for its message in the queue and for its delivery.
+// A task that must not overlap waits while its message is in the queue or being delivered.
 func TestUnfinishedRunIsKnown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{}, "tidy")
@@ -356,7 +357,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	e := manager(t, Options{})
 	e.begin(t)
 	cronFile(t, e.cron(), "tidy")
-	token := <-e.changing // another change is in progress
+	token := <-e.changing // holds the token, so another change appears to be in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := e.Adopt(ctx, e.cron()); !errors.Is(err, errStopped) {
@@ -376,7 +377,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	}
 }
 
-// A failed write does not pause the task.
+// If the pause cannot be stored, the task is not paused.
 func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: onlyInstance, Pauses: brokenPauses{}}, "tidy")

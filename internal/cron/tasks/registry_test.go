@@ -13,7 +13,7 @@ import (
 	"tendril/internal/registry/registrytest"
 )
 
-// Without permission to read the setting, nothing is logged. Without permission to change it, that is logged.
+// If the setting may not be read, nothing is logged. If it may not be changed, that is logged.
 func TestTimeToLiveWithoutPermission(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

@@ -22,14 +22,14 @@ import (
 	"tendril/queuetest"
 )
 
-// Prices in us-east-1 in dollars per million requests. Sources: price lists of Amazon SQS (standard queues, after the
-// first million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A strongly consistent read of up
-// to 4 KB is one read unit; a write of up to 1 KB is one write unit, even if it fails.
+// The prices are in dollars per million requests, in us-east-1. Sources: the price lists of Amazon SQS (standard
+// queues, after the first million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A strongly
+// consistent read of up to 4 KB is one read unit. A write of up to 1 KB is one write unit, even if it fails.
 const (
 	priceSQS   = 0.40
 	priceRead  = 0.125
 	priceWrite = 0.625
-	month      = 30 * 24 * 60 // minutes
+	month      = 30 * 24 * 60 // in minutes
 )
 
 type service int
@@ -40,11 +40,11 @@ const (
 	autoScaling
 )
 
-// action is a kind of call.
+// action is a kind of call to a service.
 type action struct {
 	of    service
 	name  string
-	price float64 // per million
+	price float64 // per million calls
 }
 
 var (
@@ -61,8 +61,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region contains the shared parts of an environment: an SQS queue, a registry table in DynamoDB, and an Auto Scaling
-// group. It counts calls by second. Each takes 5 ms.
+// region contains what the daemons of an environment share: an SQS queue, a registry table in DynamoDB, and an Auto
+// Scaling group. It counts the calls in each second. Each call takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -94,7 +94,7 @@ func (r *region) measure() {
 	r.began, r.calls = time.Now(), map[action]map[int]int{}
 }
 
-// called counts a call and returns an error during an outage.
+// called counts a call, and returns an error during an outage.
 func (r *region) called(a action) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *region) outage(of service, down bool) {
 	r.down[of] = down
 }
 
-// total returns the number of calls, and the maximum per second.
+// total returns the total number of calls and the maximum per second.
 func (r *region) total(of ...action) (total, peak int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// report lists the calls per minute and daemon.
+// report lists the calls per minute and per daemon.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -162,7 +162,8 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// region as store, sender and group.
+// Read implements the store, the first of the interfaces that region implements. The others are the sender and the
+// group.
 
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
@@ -197,8 +198,8 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// daemon is an instance with a worker and its parts in election, scheduling and scaling, created as in an environment
-// with an SQS queue, a registry table and an Auto Scaling group.
+// daemon is an instance with a worker, and with its parts in election, scheduling and scaling. They are created as in
+// an environment with an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -208,7 +209,7 @@ type daemon struct {
 	done int
 }
 
-// Deliver takes 50 ms.
+// Deliver simulates a delivery, which takes 50 ms.
 func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 	select {
 	case <-ctx.Done():
@@ -223,7 +224,7 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// taken returns the number of messages since the previous call.
+// taken returns the number of messages delivered since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +233,7 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// cron returns a file with n tasks that are due every five minutes.
+// cron returns a file with n tasks, each of which is due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -281,12 +282,12 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// Counts the AWS calls of a thousand daemons while idle, after an outage, and under load.
+// The test counts the AWS calls of a thousand daemons: idle, after an outage, and under load.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := 1000
-		if testing.Short() { // with the race detector
+		if testing.Short() { // short mode is used with the race detector
 			n = 100
 		}
 		r := newRegion(n)
@@ -331,8 +332,8 @@ func idle(t *testing.T, r *region, n int) {
 		r.dollars()*month/float64(minutes))
 	for _, want := range []struct {
 		action
-		least, most float64 // per daemon and minute
-		peak        int     // total per second
+		least, most float64 // calls per daemon and minute
+		peak        int     // calls per second of all daemons
 	}{
 		{receives, 2.9, 3.1, n / 5}, {reads, 12, 16, n / 2}, {looks, 1.9, 2.1, n / 5}, {sizes, 0, 0.25, n / 5},
 		{writes, 0, 15 / float64(n), 2}, {runs, 0, 10 / float64(n), 5}, {sends, 0, 1 / float64(n), 2},
@@ -349,7 +350,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage examines the first ten seconds after an outage.
+// afterOutage checks the calls in the first ten seconds after an outage.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
@@ -379,15 +380,16 @@ func afterOutage(t *testing.T, r *region, n int, of service) {
 	time.Sleep(30 * time.Second)
 }
 
-// shares describes the distribution of messages over the daemons.
+// shares describes how the messages are distributed over the daemons.
 type shares struct {
 	calls   float64 // SQS calls per message
-	spread  float64 // standard deviation of the shares divided by their mean
-	largest float64 // share divided by the mean
+	spread  float64 // standard deviation of the daemons' shares divided by their mean
+	largest float64 // largest share divided by the mean
 	took    time.Duration
 }
 
-// atWork sends messages at a steady rate, or all at once if rate is 0, and examines their distribution and cost.
+// atWork sends messages at a steady rate, or all at once if rate is 0. It checks how they are distributed and what
+// they cost.
 func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch int) (s shares) {
 	n := len(daemons)
 	for _, d := range daemons {
@@ -437,11 +439,11 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 	return s
 }
 
-// The leader enqueues simultaneous runs as fast as its calls permit.
+// The leader enqueues runs that are due at the same time as fast as its calls allow.
 func TestManyTasksOfOneScheduler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const tasks = 1000 // maximum per file
+		const tasks = 1000 // the maximum per file
 		r := newRegion(1)
 		d := r.start(t, 0, tasks)
 		time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))

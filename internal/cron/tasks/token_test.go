@@ -49,7 +49,8 @@ func TestTokenIsSharedByTheEndpoint(t *testing.T) {
 	}
 }
 
-// It gets no token. It is not a registry unless it checks signatures.
+// A server that does not prove that it knows the token does not get it. Its registry is used only if it checks
+// signatures.
 func TestServerWithoutProofOfTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -59,7 +60,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 		serve     http.HandlerFunc
 		sign      func(*http.Request, []byte) error
 		found     bool
-		undecided string // in the error
+		undecided string // text in the error
 	}{
 		"an impostor, or an older version": {serve: func(w http.ResponseWriter, _ *http.Request) { serveRegistry(w) },
 			undecided: "--registry-insecure"},

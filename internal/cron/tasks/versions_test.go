@@ -9,8 +9,8 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// With each kind of shared registry, one instance acquires a version and the others do not. Without a registry, the
-// instance is alone.
+// With each kind of shared registry, one instance acquires the work for a version, and the others do not. Without a
+// registry, the instance is alone.
 func TestVersionsAreDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)

@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// app is the app next to each daemon. Its answers depend on the plan and the message.
+// app is the app of every daemon. Its responses depend on the plan and the message.
 type app struct{ w *world }
 
-// nature is the app's reaction to a message.
+// nature determines how the app reacts to a message.
 type nature int
 
 const (
@@ -20,7 +20,7 @@ const (
 	poison
 	failing // fails once or twice
 	slow    // takes longer than the visibility timeout
-	hanging // does not answer once
+	hanging // gives no response once
 )
 
 func (p *plan) nature(key string) nature {
@@ -36,7 +36,7 @@ func (p *plan) nature(key string) nature {
 	return plain
 }
 
-// failures returns the number of failures before the app succeeds.
+// failures returns how often the app fails a message before it succeeds.
 func (p *plan) failures(key string) int {
 	switch p.nature(key) {
 	case failing:
@@ -55,7 +55,7 @@ func (p *plan) latency(key string, attempt int) time.Duration {
 	return time.Millisecond + time.Duration(x*x*x*float64(6*time.Second))
 }
 
-// fault returns the current fault of a kind at a daemon, or nil.
+// fault returns the active fault of a kind on a daemon, or nil.
 func (a *app) fault(k kind, l *life) *fault {
 	if a.w.healed.Load() {
 		return nil
@@ -80,7 +80,7 @@ func (a *app) probe(l *life) error {
 	return nil
 }
 
-// post simulates a POST, which fails while the app is down.
+// post simulates a POST. It fails while the app is down.
 func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result {
 	key := keyOf(m)
 	if l.frozen() != nil {
@@ -135,7 +135,7 @@ func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queu
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
 
-// keyOf identifies a message by its body, a scheduled run by task and time.
+// keyOf identifies a message by its body, and a scheduled run by its task and time.
 func keyOf(m *queue.Message) string {
 	if run := queue.ParseRun(m); run.Named() {
 		return runKey(run)

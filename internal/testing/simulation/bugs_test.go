@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// bug is a defect of the simulated world that the oracle must detect.
+// bug is a deliberate defect of the simulated world, which the oracle must detect.
 type bug string
 
 const (
@@ -29,7 +29,7 @@ const (
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
 
-// The world breaks each promise once, and the oracle reports it.
+// The world breaks each promise once, and the oracle must report it.
 func TestTheOracleFindsBugs(t *testing.T) {
 	fs := faultfs.NewDefault(t)
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// daemon is a machine with its own clock, on which tendril runs.
+// daemon is a machine that runs tendril and has its own clock.
 type daemon struct {
 	w     *world
 	index int
@@ -22,11 +22,11 @@ type daemon struct {
 	life   *life         // nil while it is down
 	goesOn chan struct{} // closed at the end of a pause; nil while running
 
-	offset, before time.Duration // offset of the wall clock, and its previous value
+	offset, before time.Duration // current and previous offset of the wall clock
 	setAt          time.Time
 }
 
-// life is one process, from its start to its exit.
+// life is a process of a daemon, from its start to its exit.
 type life struct {
 	*daemon
 	number    int
@@ -40,12 +40,13 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// posts counts POSTs in progress, receipts holds the posted ones. Both are guarded by the oracle's lock.
+	// posts is the number of POSTs in progress. receipts contains the receipt handles of the posted messages. The
+	// oracle's lock guards both.
 	posts    int
 	receipts map[string]bool
 }
 
-// posted records the POST of a receive, and reports whether it is the first.
+// posted records that a received message was posted, and reports whether this is the first POST for the receive.
 func (l *life) posted(receipt string) (first bool) {
 	first = !l.receipts[receipt]
 	l.receipts[receipt] = true
@@ -63,7 +64,7 @@ func (d *daemon) running() *life {
 	return d.life
 }
 
-// random returns a number in [0,1) determined by the plan, the daemon and the time.
+// random returns a number in [0,1) that depends only on the plan, the daemon and the time.
 func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
 
 func (d *daemon) wall() time.Time {
@@ -72,7 +73,7 @@ func (d *daemon) wall() time.Time {
 	return time.Now().Add(d.offset).Round(0)
 }
 
-// latest returns the latest time shown by the clock within the last second, since decisions may be that old.
+// latest returns the latest time that the clock has shown within the last second, because decisions may be that old.
 func (d *daemon) latest() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +84,7 @@ func (d *daemon) latest() time.Time {
 	return time.Now().Add(offset).Round(0)
 }
 
-// setClock sets the clock relative to the true time.
+// setClock sets the offset of the clock from the true time.
 func (d *daemon) setClock(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +160,7 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 
 func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }
 
-// end makes the process dead: anything it still holds is lost.
+// end marks the process as dead. Everything that it still holds is lost.
 func (d *daemon) end() *life {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,7 +169,7 @@ func (d *daemon) end() *life {
 	return l
 }
 
-// killNow is kill -9: nothing the process does afterwards has an effect.
+// killNow simulates kill -9: nothing that the process does afterwards has an effect.
 func (d *daemon) killNow() bool {
 	l := d.end()
 	if l == nil {
@@ -183,7 +184,7 @@ func (d *daemon) killNow() bool {
 	return true
 }
 
-// stopNow is TERM: it drains within its limit.
+// stopNow simulates SIGTERM: the process drains within its time limit.
 func (d *daemon) stopNow() bool {
 	l := d.end()
 	if l == nil {
@@ -223,7 +224,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen waits for the end of a pause. It returns an error if the process was killed.
+// frozen waits until a pause ends. It returns an error if the process was killed.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn
@@ -254,7 +255,7 @@ func (d *daemon) reload(n int) bool {
 	return true
 }
 
-// target is a daemon's app as seen by its worker.
+// target is the app as seen by a daemon's worker.
 type target struct{ *life }
 
 // Deliver delivers a message to the app.

@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// judge checks the final state, after everything has healed and drained.
+// judge checks the final state, after all faults have ended and the queue has drained.
 func (o *oracle) judge(healedAt time.Time) {
 	b, _ := o.w.server.current()
 	dead, err := o.w.server.stored(deadQueue)
@@ -54,7 +54,8 @@ func (o *oracle) judge(healedAt time.Time) {
 	o.judgeRuns(healedAt)
 }
 
-// judgeDead checks that a message was dead-lettered for a reason, after the configured receives.
+// judgeDead checks that there was a reason to dead-letter a message, and that it had the configured number of
+// receives.
 func (o *oracle) judgeDead(m *message, receives int) {
 	p := o.w.plan
 	if m.redriven == 0 && receives != p.MaxReceives {
@@ -64,14 +65,14 @@ func (o *oracle) judgeDead(m *message, receives int) {
 		return
 	}
 	o.figures.Innocent++
-	// A failing head of a group may cost the messages behind it receives, if released receives count.
+	// If released receives count, a failing message at the head of a group may cost the messages behind it receives.
 	if m.failures+m.charges+m.excuses < p.MaxReceives && (!p.FIFO || p.Embedded) && m.redriven == 0 {
 		o.violate("%s is in the dead-letter queue without a cause: %d attempts failed, %d receives were lost: %v", m.key,
 			m.failures, m.charges+m.excuses, m.why)
 	}
 }
 
-// judgeRuns checks that every due run was enqueued while the environment was alive.
+// judgeRuns checks that every run that was due while the environment was running was enqueued.
 func (o *oracle) judgeRuns(healedAt time.Time) {
 	if !o.w.plan.Tasks {
 		return
@@ -91,7 +92,7 @@ func (o *oracle) judgeRuns(healedAt time.Time) {
 	}
 }
 
-// file returns the periodic tasks. Their grace period exceeds any life, so no run may be missed.
+// file returns the periodic tasks. Their grace exceeds the length of any plan, so no run may be missed.
 func (w *world) file() *periodic.File {
 	return &periodic.File{Tasks: []periodic.Task{
 		{Name: "minutely", URL: "/minutely", Schedule: periodic.Every(time.Minute), Missed: periodic.MissedAll,

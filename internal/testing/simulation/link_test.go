@@ -15,16 +15,16 @@ import (
 	"tendril/queue"
 )
 
-// link connects a life of a daemon, or the producer, with the queue and registry. Calls and answers get lost here,
-// and the oracle observes the calls.
+// link connects a life of a daemon, or the producer, to the queue and the registry. Calls and responses can get lost
+// here, and the oracle observes all calls.
 type link struct {
 	w      *world
-	daemon int   // index; the number of daemons for the producer
+	daemon int   // index of the daemon; for the producer, the number of daemons
 	life   *life // nil for the producer
 
 	mu   sync.Mutex
 	at   time.Duration
-	same map[string]int // calls by action at the same time
+	same map[string]int // number of calls at the same time, by action
 }
 
 var (
@@ -33,14 +33,14 @@ var (
 	_ leader.Store        = (*link)(nil)
 )
 
-// errKilled is the error of calls by a killed daemon.
+// errKilled is the error of calls by a killed process.
 var errKilled = errors.New("the process was killed")
 
-// trouble is the fault of one call.
+// trouble contains the faults of one call.
 type trouble struct {
 	before, after time.Duration
-	request       error // it does not arrive
-	answer        error // it does not come back
+	request       error // the request is lost
+	answer        error // the response is lost
 	slow          bool
 }
 
@@ -54,7 +54,7 @@ func (l *link) ordinal(at time.Duration, action string) int {
 	return l.same[action]
 }
 
-// draw draws the fault of one call, determined by caller, action and time.
+// draw returns the faults of one call. They depend only on the caller, the action and the time.
 func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	w, at := l.w, l.w.now()
 	n := l.ordinal(at, action)
@@ -99,7 +99,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// call performs a call. applied reports whether it reached the broker, whatever the error.
+// call makes a call. applied reports whether it reached the broker, whether or not it returns an error.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -122,7 +122,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	}
 	err = do(ctx, b)
 	if !l.w.server.alive(life) {
-		t.answer = queue.ErrUnreachable // the broker crashed
+		t.answer = queue.ErrUnreachable // the broker has crashed
 	}
 	if !sleep(ctx, t.after) {
 		return true, t.slow, l.ended(ctx)
@@ -137,7 +137,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	return true, t.slow, err
 }
 
-// whileAlive returns a context that ends when the daemon is killed.
+// whileAlive returns a context that is also canceled when the daemon is killed.
 func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.life == nil {
@@ -154,7 +154,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits during a pause. It returns an error if the daemon was killed.
+// frozen waits until a pause ends. It returns an error if the daemon was killed.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -193,7 +193,7 @@ func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []qu
 	return msgs, nil
 }
 
-// settle makes a call with receipt handles, and excuses messages whose call failed.
+// settle makes a call with receipt handles. If it fails, the messages are excused.
 func (l *link) settle(ctx context.Context, action string, receipts []string,
 	do func(context.Context, *broker.Queue) []error) []error {
 	var errs []error
@@ -248,7 +248,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	for i, c := range changes {
 		receipts[i], sent[i] = c.ReceiptHandle, c
 		if !l.w.plan.Embedded {
-			sent[i].Unread = false // not transmitted over the wire
+			sent[i].Unread = false // because the wire protocol has no such field
 		}
 		if l.w.bug == bugRetryEarly {
 			sent[i].Visibility = 0
@@ -265,7 +265,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return errs
 }
 
-// embeddedLink connects a daemon to an embedded queue.
+// embeddedLink connects a daemon to its embedded queue.
 type embeddedLink struct{ *link }
 
 // TakesDeadLetters implements [worker.DeadLetterer].
@@ -303,7 +303,8 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// leaseName allows two leaders, by giving each daemon its own lease.
+// leaseName returns the name of the lease. With bugLeadTwice, each daemon has a lease of its own, which allows two
+// leaders.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)
@@ -341,7 +342,7 @@ func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) 
 	return result, err
 }
 
-// Skip records skipped runs.
+// Skip skips runs.
 func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found map[string]registry.RunRecord, err error) {
 	_, _, err = l.call(ctx, "skip", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		found, err = l.runs(b).Skip(ctx, term, runs)
@@ -350,7 +351,7 @@ func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found
 	return found, err
 }
 
-// Since returns the times up to which tasks are accounted for.
+// Since returns the times of the tasks.
 func (l *link) Since(ctx context.Context, term int64, starts map[string]registry.Start) (known map[string]queue.TaskTimes,
 	err error) {
 	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
@@ -362,7 +363,7 @@ func (l *link) Since(ctx context.Context, term int64, starts map[string]registry
 	return known, err
 }
 
-// Known looks up a run by its ID.
+// Known reports whether a run was enqueued.
 func (l *link) Known(ctx context.Context, id, path string) (known bool, err error) {
 	_, _, err = l.call(ctx, "known", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		known, err = l.runs(b).Known(ctx, id, path)
@@ -373,7 +374,7 @@ func (l *link) Known(ctx context.Context, id, path string) (known bool, err erro
 
 var _ periodic.Registry = (*link)(nil)
 
-// Send sends a message of the producer.
+// Send sends messages of the producer.
 func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sent, err error) {
 	if l.w.bug == bugLoseSends && l.w.plan.roll("lose", out[0].Body) < 0.1 {
 		return make([]queue.Sent, len(out)), nil
@@ -385,7 +386,7 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep waits for d and reports whether ctx is still alive. For 0 it creates no timer.
+// sleep waits for d and reports whether ctx is still active. It creates no timer if d is 0.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

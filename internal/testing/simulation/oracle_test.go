@@ -12,59 +12,59 @@ import (
 	"tendril/queue"
 )
 
-// oracle tracks every message from its send to its end, and reports broken promises. When a fault happens, it grants
-// the affected messages one more POST (an excuse) or one receive without an attempt (a charge).
+// oracle tracks every message from its send to its end, and reports broken promises. For each fault, it grants the
+// affected messages one more POST (an excuse) or one receive without an attempt (a charge).
 type oracle struct {
 	w *world
 
 	mu         sync.Mutex
 	messages   map[string]*message
 	receipts   map[string]*message
-	groups     map[string][]*message // accepted ones in order
-	since      map[string]time.Time  // time from which a task's runs count
-	leaders    map[int64]*life       // by term; their enqueues were accepted
+	groups     map[string][]*message // accepted messages, in order
+	since      map[string]time.Time  // time from which each task's runs count
+	leaders    map[int64]*life       // by term; the life whose enqueues were accepted
 	violations []string
 	figures    figures
 }
 
-// figures are statistics of a run.
+// figures are the statistics of one simulation.
 type figures struct {
 	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
 }
 
-// sendState is the known state of a send.
+// sendState is how much is known about a send.
 type sendState int
 
 const (
-	sending  sendState = iota // or permanently unknown
-	accepted                  // in the queue
-	refused                   // not in the queue
+	sending  sendState = iota // in progress, or unknown forever
+	accepted                  // the message is in the queue
+	refused                   // the message is not in the queue
 )
 
-// message is the history of a message.
+// message is a message with its history.
 type message struct {
 	key, group string
 	isRun      bool
 	state      sendState
-	began      time.Time // start of its send
+	began      time.Time // start of the send
 	delay      time.Duration
 	ids        []string
 
-	holder   *life // holder of its newest receipt handle, or nil
+	holder   *life // the life with the newest receipt handle, or nil
 	receipt  string
-	heldAt   time.Time // time of the receive or the last visibility change
+	heldAt   time.Time // time of the last receive or visibility change
 	hiddenTo time.Time
 	gotAt    time.Time
-	before   int // excuses at its receive
+	before   int // number of excuses at the receive
 
 	attempts int
 	active   []*post
-	failed   *post // last attempt certain to have failed
-	failures int   // failed attempts since it is in the queue
+	failed   *post // last attempt that certainly failed
+	failures int   // failed attempts since it entered the queue
 	doneBy   []*life
-	isDone   bool // the last answer was a success
+	isDone   bool // the last response was a success
 	deleted  bool
-	syncs    int // log syncs when the delete was confirmed
+	syncs    int // number of syncs of the log when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
@@ -75,11 +75,11 @@ type post struct {
 	life       *life
 	attempt    int
 	receives   int
-	got        time.Time // time of its receive
+	got        time.Time // time of the receive
 	start, end time.Time
-	excuses    int // excuses of the message at its receive
-	// overlaps means that a second daemon was justifiably processing the message at about the same time. Each may
-	// then overwrite the other's visibility time.
+	excuses    int // number of the message's excuses at the receive
+	// overlaps means that a second daemon was legitimately processing the message at about the same time. Either of
+	// them may then overwrite the other's visibility timeout.
 	overlaps bool
 }
 
@@ -106,7 +106,7 @@ func (o *oracle) get(key string) *message {
 	return m
 }
 
-// send records that a message is about to be sent, sent the result.
+// send records that a message is about to be sent. sent records the result.
 func (o *oracle) send(key, group string, delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +128,7 @@ func (o *oracle) sent(key string, state sendState) {
 	o.w.note("send %s: %v", key, state)
 }
 
-// excuse grants a message one more POST, charge one receive.
+// excuse grants a message one more POST. charge grants it one more receive.
 func (o *oracle) excuse(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +155,7 @@ func (o *oracle) charge(key, why string) {
 	o.get(key).charges++
 }
 
-// chargeHeld charges the messages held by a daemon, which may release them all.
+// chargeHeld charges all messages that a daemon holds, because it may release them.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,7 +166,7 @@ func (o *oracle) chargeHeld(l *life) {
 	}
 }
 
-// left records that a daemon abandoned its messages.
+// left records that a daemon abandoned the messages that it held.
 func (o *oracle) left(l *life, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,10 +177,11 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// forgetful is the maximum age of a receive that a killed broker forgets: a fifth of a second, plus its commit.
+// forgetful is the maximum age of a receive that a broker forgets when it is killed: a fifth of a second, plus the
+// time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// forgetReceives records that the queue's file may lack receives since that time.
+// forgetReceives records that the queue's file may lack the receives since a time.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +192,8 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// powerFailed records the possible effects of a power failure: lost deletes since the last sync, and all receives.
+// powerFailed records the possible effects of a power failure: the deletes since the last sync and all receives may
+// be lost.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -207,7 +209,7 @@ func (o *oracle) powerFailed(syncs int) {
 	}
 }
 
-// received records a receive by the broker.
+// received records that the broker returned a message to a receive.
 func (o *oracle) received(l *life, got *queue.Message, visibility time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,7 +241,7 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// deleting checks that this daemon has read the app's success before deleting a message.
+// deleting checks that a daemon deletes a message only after it has read the app's success.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -284,7 +286,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	if len(m.doneBy) > 0 {
 		o.figures.Duplicates++
 	}
-	if m.isDone { // a repeated message may need several attempts
+	if m.isDone { // a message sent twice may need several attempts
 		m.isDone = false
 		if m.duplicates++; m.duplicates > m.excuses+m.redriven {
 			o.violate("%s is posted again after its success, %d times with %d reasons: %v", key, m.duplicates, m.excuses,
@@ -307,7 +309,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	return p
 }
 
-// checkRetry checks that an attempt is not earlier than promised after the last failure.
+// checkRetry checks that an attempt does not come earlier after the last failure than promised.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
 	if before == nil || before.overlaps || p.receives <= before.receives ||
@@ -323,7 +325,7 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// checkOrder checks that no message of the group is in flight, and all earlier ones are settled.
+// checkOrder checks that no message of the group is in flight and that all earlier ones are settled.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {
@@ -340,20 +342,20 @@ func (o *oracle) checkOrder(m *message) {
 	}
 }
 
-// usedUp reports whether a message failed at its last receive, or is in the dead-letter queue.
+// usedUp reports whether a message has failed at its last receive or is in the dead-letter queue.
 func (o *oracle) usedUp(m *message) bool {
 	if m.failed != nil && m.failed.receives >= o.w.plan.MaxReceives {
 		return true
 	}
 	b, _ := o.w.server.current()
 	if b == nil || len(m.ids) == 0 {
-		return true // unknown
+		return true // the state is unknown
 	}
 	_, err := b.Message(context.Background(), o.w.queueName(deadQueue), m.ids[0])
 	return err == nil
 }
 
-// end records the end of a POST; known means that the daemon has read the answer.
+// end records the end of a POST. known means that the daemon has read the response.
 func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -379,7 +381,7 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	}
 }
 
-// enqueuing checks that a run is not early by the daemon's clock.
+// enqueuing checks that a run is not early on the daemon's clock.
 func (o *oracle) enqueuing(l *life, run *queue.Run) {
 	shown := l.latest()
 	o.mu.Lock()
@@ -404,7 +406,7 @@ func (o *oracle) enqueued(run *queue.Run, applied bool, err error) {
 	}
 }
 
-// accepted checks that a term has only one leader.
+// accepted checks that each term has only one leader.
 func (o *oracle) accepted(l *life, term int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -414,7 +416,7 @@ func (o *oracle) accepted(l *life, term int64) {
 	o.leaders[term] = l
 }
 
-// counting records the time from which a task's runs count.
+// counting records the time from which the runs of each task count.
 func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -431,7 +433,7 @@ func (o *oracle) skipped(e periodic.Skipped) {
 	}
 }
 
-// watchLeaders checks that at most one daemon leads at a time.
+// watchLeaders checks that at most one daemon leads at any time.
 func (o *oracle) watchLeaders(ctx context.Context) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var leading []string

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// plan describes a life of an environment: its size, its app, and all faults. It is derived from a seed, which also
-// determines later draws. Failing plans are stored as JSON.
+// plan describes one simulation: the size of the environment, its app, and all faults. It is derived from a seed,
+// which also determines later random numbers. Failing plans are stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
-	// FIFO selects a FIFO queue. Embedded means one daemon with the queue in its process; otherwise daemons share a
-	// server.
+	// FIFO selects a FIFO queue. Embedded means that the only daemon has the queue in its process. Otherwise, the
+	// daemons share a server.
 	FIFO     bool `json:"fifo"`
 	Embedded bool `json:"embedded"`
 	Daemons  int  `json:"daemons"`
@@ -25,14 +25,14 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// ErrorVisibility is negative if not set.
+	// ErrorVisibility is negative if it is not set.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
-	Length          time.Duration `json:"length"` // until everything heals
+	Length          time.Duration `json:"length"` // time until all faults end
 
-	// Shares of messages that never succeed, fail at first, take longer than the visibility timeout, get no answer at
-	// first, and are delayed.
+	// The shares of messages that never succeed, that fail at first, that take longer than the visibility timeout,
+	// that get no response at first, and that are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -48,11 +48,11 @@ type fault struct {
 	Kind kind          `json:"kind"`
 	At   time.Duration `json:"at"`
 	For  time.Duration `json:"for"`
-	// Daemon is the index of the affected daemon; the number of daemons stands for the producer, which only has
+	// Daemon is the index of the affected daemon. The number of daemons stands for the producer, which has only
 	// network faults.
 	Daemon int     `json:"daemon"`
 	Chance float64 `json:"chance,omitempty"` // probability per call
-	// Keep is the share of unsynced writes that survive a power failure, Step the change of a clock.
+	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`
 }
@@ -85,7 +85,7 @@ const (
 	redrive       kind = "dead letters redriven"
 )
 
-// kinds lists all faults. Network faults do not apply to an embedded queue.
+// kinds lists all kinds of faults. Network faults do not apply to an embedded queue.
 var (
 	kinds = []kind{killDaemon, stopDaemon, pauseDaemon, reload, stepClock, loseAnswers, loseRequests, slowCalls,
 		throttleCalls, cutNetwork, cutRegistry, repeatReceive, appDown, appFailing, appSlow, appThrottles, appSilent,
@@ -96,7 +96,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// newPlan draws a plan. One in eight has no faults; then nothing may be repeated.
+// newPlan returns the plan of a seed. One plan in eight has no faults, which means that no message may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }
@@ -143,12 +143,12 @@ func drawFault(r *rand.Rand, p *plan) fault {
 	return f
 }
 
-// during reports whether a fault is active at a time for a daemon.
+// during reports whether a fault is active on a daemon at a time.
 func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// roll returns a number in [0,1) determined by the plan and the arguments, regardless of the number of calls.
+// roll returns a number in [0,1) that depends only on the plan and the arguments, not on the number of calls.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)
@@ -156,7 +156,7 @@ func (p *plan) roll(what ...any) float64 {
 	return r.Float64()
 }
 
-// String returns the plan's JSON.
+// String returns the plan as JSON.
 func (p *plan) String() string {
 	text, err := json.MarshalIndent(p, "", "\t")
 	if err != nil {

@@ -18,23 +18,23 @@ import (
 	"tendril/queue"
 )
 
-// server is the broker and its disk.
+// server contains the broker and its disk.
 type server struct {
 	w    *world
 	root string
 
 	mu      sync.Mutex
 	b       *broker.Broker // nil while it is down
-	life    int            // counts crashes and stops
+	life    int            // number of crashes and stops
 	dir     string
 	opening bool
 
 	disk struct {
 		sync.Mutex
-		dead         string // directory of a crashed broker
+		dead         string // directory of a broker that has crashed
 		fails        kind   // failDisk, fillDisk, or ""
 		fault        int
-		began, ended time.Time // of the last failure
+		began, ended time.Time // start and end of the last failure
 	}
 }
 
@@ -52,21 +52,21 @@ func (w *world) queueName(name string) string {
 	return name
 }
 
-// current returns the broker, or nil while it is down, and the number of its life.
+// current returns the broker and the number of its life. The broker is nil while it is down.
 func (s *server) current() (*broker.Broker, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b, s.life
 }
 
-// alive reports whether the broker is still in that life.
+// alive reports whether the broker is still in the given life.
 func (s *server) alive(life int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life == life
 }
 
-// run opens the broker in the background, and retries while the disk fails, like a service manager.
+// run opens the broker in the background. Like a service manager, it retries while the disk fails.
 func (s *server) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// crash kills the broker and restores the disk: everything written, or after a power failure everything synced and
-// the share keep of the rest. It reports whether the broker was running.
+// crash kills the broker and restores its disk. After a kill, all writes survive. After a power failure, the synced
+// writes and the share keep of the others survive. crash reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -167,13 +167,13 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	s.disk.Lock()
 	s.disk.dead = from
 	s.disk.Unlock()
-	_ = b.Close() // disconnected from its files
+	_ = b.Close() // no longer has an effect on its files
 	s.w.fs.Forget(from)
 	_ = os.RemoveAll(from)
 	return true
 }
 
-// fail determines the result of one file change.
+// fail returns the result of a file change.
 func (s *server) fail(op, path string, n int) int32 {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -191,7 +191,7 @@ func (s *server) fail(op, path string, n int) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// setDisk makes the disk fail, or work again.
+// setDisk makes the disk fail or work again.
 func (s *server) setDisk(how kind, fault int) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -203,11 +203,12 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// recovers is the time after a disk failure until the broker has written everything: up to five seconds until it
-// reopens its file, and one until it retries receives.
+// recovers is how long the broker needs after a disk failure until it has written everything: up to five seconds
+// until it reopens its file, and one second until it retries receives.
 const recovers = 7 * time.Second
 
-// diskFailing returns the time since which the broker may be unable to write receives; the zero time if it is able.
+// diskFailing returns the time since which the broker may have been unable to write receives, or the zero time if it
+// can.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()

@@ -7,18 +7,18 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// shrinkRuns limits the runs for shortening a plan.
+// shrinkRuns is the maximum number of runs for shortening a plan.
 const shrinkRuns = 150
 
-// shrink looks for a shorter plan that still fails: it removes faults, halves first, then reduces all sizes. It
-// returns nil if the plan does not fail.
+// shrink looks for a shorter plan that still fails. It first removes faults, half of them at a time to begin with,
+// and then reduces all sizes. It returns nil if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
 	return short, s.last
 }
 
-// shrink returns nil if the plan does not fail in three runs.
+// shrink returns the shortest failing plan, or nil if the plan does not fail in three runs.
 func (s *shrinker) shrink(p *plan) *plan {
 	best, found := s.breaks(*p)
 	for i := 0; i < 2 && !found; i++ {
@@ -63,11 +63,11 @@ func (s *shrinker) shrink(p *plan) *plan {
 	return best
 }
 
-// shrinker runs plans up to a limit.
+// shrinker runs plans until a limit is reached.
 type shrinker struct {
 	run  func(*plan) outcome
 	left int
-	last outcome // of the last failing plan
+	last outcome // outcome of the last failing plan
 }
 
 func (s *shrinker) breaks(p plan) (*plan, bool) {

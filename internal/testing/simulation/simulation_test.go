@@ -22,13 +22,14 @@ var (
 	seedCount = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0 means 50, and 10,000 at night; 1 shows the history")
 )
 
-// TestMain runs one goroutine at a time, so that the order of goroutines waking at the same time hardly ever differs.
+// TestMain allows only one goroutine to run at a time, so that goroutines that wake at the same time nearly always
+// run in the same order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	os.Exit(testpeer.Contained(m).Run())
 }
 
-// Runs one plan per seed. A failing plan is shortened and stored.
+// The test runs one plan per seed. A failing plan is shortened and stored.
 func TestSeeds(t *testing.T) {
 	first, n := *firstSeed, *seedCount
 	if n == 0 {
@@ -62,7 +63,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// report prints a failing plan with the shortest one found, and stores the latter as a regression.
+// report prints a failing plan and the shortest one found, which it also stores as a regression test.
 func report(t *testing.T, fs *faultfs.FS, p *plan, out *outcome) {
 	t.Errorf("seed %d, history %016x:\n%s", p.Seed, digest(out.history), strings.Join(out.violations, "\n"))
 	if len(p.Faults) > 30 {
@@ -104,7 +105,7 @@ func TestKnownPlans(t *testing.T) {
 	}
 }
 
-// A seed gives the same plan and, except for a few lives, the same history.
+// A seed always gives the same plan and, with few exceptions, the same history.
 func TestOneSeedIsOneHistory(t *testing.T) {
 	fs, seeds, same := faultfs.NewDefault(t), 6, 0
 	if testing.Short() {
@@ -126,10 +127,10 @@ func TestOneSeedIsOneHistory(t *testing.T) {
 }
 
 type summary struct {
-	seeds, quiet int // quiet: without faults
+	seeds, quiet int // quiet seeds have no faults
 	virtual      time.Duration
 	figures      figures
-	planned      int // faults
+	planned      int // number of faults
 	faults       map[kind]int
 }
 
@@ -166,7 +167,7 @@ func (s *summary) String() string {
 		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.figures)
 }
 
-// checkEffects checks that faults of every kind had their effects; otherwise the oracle was not exercised.
+// checkEffects checks that faults of every kind had an effect. Otherwise, the oracle was not tested.
 func (s *summary) checkEffects(t *testing.T) {
 	for _, k := range kinds {
 		if s.faults[k] == 0 {

@@ -34,11 +34,11 @@ type world struct {
 	server  *server
 	app     *app
 	daemons []*daemon
-	ending  sync.WaitGroup // ending lives
+	ending  sync.WaitGroup // lives that are ending
 
 	mu      sync.Mutex
 	history []string
-	faults  map[kind]int // number of effects
+	faults  map[kind]int // number of faults that had an effect
 }
 
 type outcome struct {
@@ -46,10 +46,10 @@ type outcome struct {
 	history    []string
 	faults     map[kind]int
 	figures    figures
-	lasted     time.Duration // virtual
+	lasted     time.Duration // in virtual time
 }
 
-// run executes a plan in virtual time.
+// run runs a plan in virtual time.
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	root := directory(t)
 	defer os.RemoveAll(root)
@@ -69,7 +69,7 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	return out
 }
 
-// directory returns a directory in memory if possible.
+// directory returns a new directory, in memory if possible.
 func directory(t *testing.T) string {
 	for _, parent := range []string{"/dev/shm", ""} {
 		if dir, err := os.MkdirTemp(parent, "simulation"); err == nil {
@@ -80,7 +80,7 @@ func directory(t *testing.T) string {
 	return ""
 }
 
-// watch reports the plan if it never ends.
+// watch prints the plan if the run does not end.
 func watch(p *plan) (stop func()) {
 	timer := time.AfterFunc(10*time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "this plan does not end:\n%s\n", p)
@@ -94,21 +94,22 @@ func (w *world) now() time.Duration { return time.Since(w.began) }
 
 // note adds a line to the history.
 func (w *world) note(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // differs each time
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // which differs in each run
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.history = append(w.history, line)
 }
 
-// injected counts a fault that had an effect.
+// injected counts a fault that has had an effect.
 func (w *world) injected(k kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults[k]++
 }
 
-// live runs a whole life: faults, healing, draining, judgement, end.
+// live runs the whole plan: it injects the faults, ends them, drains the queue, checks the result and stops
+// everything.
 func (w *world) live() {
 	w.startQueue()
 	for i := range w.plan.Daemons {
@@ -124,7 +125,7 @@ func (w *world) live() {
 	healedAt := time.Now()
 	producing.Wait()
 	if w.plan.Tasks {
-		time.Sleep(2*time.Minute + 137*time.Millisecond) // a leader is elected, and catches up on missed runs
+		time.Sleep(2*time.Minute + 137*time.Millisecond) // enough to elect a leader and catch up on missed runs
 		for _, d := range w.daemons {
 			d.running().stopTasks()
 		}
@@ -150,7 +151,7 @@ func (w *world) live() {
 	}
 }
 
-// produce sends the messages over the length of the plan, messages of a group one by one.
+// produce sends the messages, spread over the length of the plan. The messages of a group are sent one at a time.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -166,7 +167,7 @@ func (w *world) produce(producing *sync.WaitGroup) {
 	}
 }
 
-// sendOne sends a message. On a FIFO queue, it retries with the same deduplication ID if the answer was lost.
+// sendOne sends a message. On a FIFO queue, it retries with the same deduplication ID after a lost response.
 func (w *world) sendOne(way *link, key, group string) {
 	out := queue.Outgoing{Body: key}
 	var delay time.Duration
@@ -200,7 +201,7 @@ func (w *world) sendOne(way *link, key, group string) {
 	}
 }
 
-// disturb starts and ends faults until the time is over.
+// disturb starts and ends the faults until the plan's time has passed.
 func (w *world) disturb() {
 	type event struct {
 		at  time.Duration
@@ -220,7 +221,7 @@ func (w *world) disturb() {
 	time.Sleep(w.plan.Length - w.now())
 }
 
-// begin starts a fault. Faults of single calls are drawn with the calls.
+// begin starts a fault. Faults that affect single calls are drawn when the calls are made.
 func (w *world) begin(i int, f *fault) {
 	w.note("%s begins at %d for %v", f.Kind, f.Daemon, f.For)
 	happened := true
@@ -292,7 +293,7 @@ func (w *world) finish(f *fault) {
 	}
 }
 
-// crash ends the broker by a kill or a power failure.
+// crash stops the broker with a kill or a power failure.
 func (w *world) crash(isPower bool, keep float64) bool {
 	syncs := w.fs.Syncs(walName)
 	if !w.server.crash(isPower, keep) {
@@ -310,7 +311,7 @@ func (w *world) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// startAll starts everything that is down.
+// startAll starts everything that is not running.
 func (w *world) startAll() {
 	w.server.run()
 	for _, d := range w.daemons {
@@ -325,7 +326,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// redeliver makes messages in flight visible, as a standard queue on Amazon SQS may.
+// redeliver makes messages in flight visible, as a standard queue of Amazon SQS may do.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -377,12 +378,12 @@ func (w *world) heal() {
 	w.startAll()
 }
 
-// drain waits until the queue is empty, at most as long as the remaining attempts can take.
+// drain waits until the queue is empty, for at most as long as the remaining attempts can take.
 func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
 	longest := time.Duration(p.MaxReceives+1)*each + 10*time.Minute
-	if p.FIFO { // one by one
+	if p.FIFO { // messages of a group are processed one at a time
 		bad := 0
 		for i := range p.Messages {
 			if n := p.nature(fmt.Sprintf("m%d", i)); n != plain {
@@ -391,7 +392,7 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
-	if b, _ := w.server.current(); b != nil { // twice the messages waiting for a slot
+	if b, _ := w.server.current(); b != nil { // twice the number of messages waiting for a slot
 		l, _ := b.Ledger(w.queueName(workQueue))
 		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
 	}
@@ -409,7 +410,7 @@ func (w *world) drain() bool {
 	}
 }
 
-// stuck describes the remaining messages and the workers' state.
+// stuck describes the remaining messages and the state of the workers.
 func (w *world) stuck(b *broker.Broker) string {
 	var text []string
 	stored, _ := w.server.stored(workQueue)
@@ -426,7 +427,7 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// digest hashes a history. It sorts lines of the same time, because goroutines that wake together run in any order.
+// digest hashes a history. It sorts lines with the same time, because goroutines that wake together run in any order.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {
